@@ -1,0 +1,1 @@
+"""The IssueSandbox operator: one GitHub issue, one Daytona sandbox, one declared truth."""

@@ -1,0 +1,1 @@
+"""Everything that speaks to the outside world: Kubernetes, Daytona, the clock."""

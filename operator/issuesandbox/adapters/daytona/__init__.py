@@ -1,0 +1,1 @@
+"""Daytona through its generated async clients; the only importer of them."""

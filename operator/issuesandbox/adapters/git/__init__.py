@@ -1,0 +1,1 @@
+"""git over HTTP, spoken by the operator itself."""

@@ -1,0 +1,1 @@
+"""GitHub over HTTP; nothing above this package knows status codes or JSON of GitHub's."""

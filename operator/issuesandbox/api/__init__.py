@@ -1,0 +1,1 @@
+"""Models of the IssueSandbox resource: the only source of the CustomResourceDefinition."""

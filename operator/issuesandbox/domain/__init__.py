@@ -1,0 +1,1 @@
+"""Pure rules: what should happen next. Knows no clock, no network, no logging."""

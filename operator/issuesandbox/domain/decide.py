@@ -1,0 +1,122 @@
+"""What to do next for one resource: `decide(desired, observed, now)`, pure and total.
+
+The table in `table.py` picks the step; the modules `steps_*.py` say what each step means. A plan
+holds at most one mutation at Daytona, and an intent always goes before a step that must not
+be repeated blindly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from issuesandbox.api.status import Phase
+from issuesandbox.api.status_sandbox import IntentKind
+from issuesandbox.domain import steps_ending as ending
+from issuesandbox.domain import steps_keeping as keeping
+from issuesandbox.domain import steps_making as making
+from issuesandbox.domain.model import Desired, Holder, Observed, Plan, Want
+from issuesandbox.domain.sandbox import Present, Unknown
+from issuesandbox.domain.situation import Situation
+from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.domain.table import REVIVING, TABLE, Cell, Step
+from issuesandbox.domain.timings import Timings
+
+
+def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings) -> Plan:
+    """Return what to do now for one resource."""
+    sight = _sight(desired, observed, timings)
+    situation = Situation(desired, observed, now, timings, sight)
+    # What was asked to end goes on ending.
+    if desired.paused and desired.want in (Want.RUNNING, Want.REST):
+        return keeping.paused(situation)
+    if desired.deleting and (desired.leave_behind or desired.forced or not desired.has_finalizer):
+        return ending.part(situation)
+    cell = TABLE[sight].cell(desired.want)
+    step = cell.late if _overdue(situation, cell) else cell.step
+    if step in REVIVING and not desired.revive:
+        step = Step.REST
+    if step in REVIVING and desired.held_back is not None:
+        return keeping.queue(situation)
+    return _as_told(situation, _STEPS[step](situation))
+
+
+def _as_told(situation: Situation, plan: Plan) -> Plan:
+    """Return the plan with what people look for first: an end, a place in the queue, an outcome."""
+    desired = situation.desired
+    if desired.deleting:
+        return replace(plan, stuck=_is_stuck(situation))
+    if desired.held_back is not None:
+        # Another run waits; meanwhile its sandbox is what the last one left.
+        return keeping.queue(situation, plan)
+    if desired.outcome is not None and desired.want is not Want.RUNNING:
+        # People look for how the run ended; what becomes of its sandbox is told by conditions.
+        return replace(plan, phase=Phase(desired.outcome.value))
+    return plan
+
+
+def _is_stuck(situation: Situation) -> bool:
+    since = situation.desired.deleting_since
+    return since is not None and situation.now - since >= situation.timings.deletion_stuck
+
+
+def _sight(desired: Desired, observed: Observed, timings: Timings) -> Sight:
+    seen = observed.sandbox
+    if observed.holder is not Holder.OURS:
+        return _SIGHT_OF_HOLDER[observed.holder]
+    if isinstance(seen, Unknown):
+        return Sight.UNKNOWN
+    if isinstance(seen, Present):
+        sight = sight_of(seen.sandbox)
+        return Sight.BROKEN if sight is Sight.RUNNING and desired.broken else sight
+    memory = desired.memory
+    if memory.sandbox_id is None:
+        return Sight.NEVER if memory.open_create is None else Sight.IN_FLIGHT
+    proven = observed.absent_for is not None and observed.absent_for >= timings.absence_gap
+    return Sight.GONE if proven else Sight.VANISHED
+
+
+_SIGHT_OF_HOLDER = {
+    Holder.FOREIGN: Sight.FOREIGN,
+    Holder.LEFTOVER: Sight.LEFTOVER,
+    Holder.TWIN: Sight.TWIN,
+}
+
+
+def _overdue(situation: Situation, cell: Cell) -> bool:
+    if cell.limit is None:
+        return False
+    limit: timedelta = getattr(situation.timings, cell.limit)
+    if cell.limit == "start_limit":
+        limit = situation.desired.start_limit or limit
+    if cell.step is Step.RECOVER:
+        intent = situation.desired.memory.intent
+        began = intent.at if intent and intent.kind is IntentKind.RECOVER else None
+    else:
+        began = situation.desired.memory.state_since
+    return began is not None and situation.now - began >= limit
+
+
+_STEPS: dict[Step, Callable[[Situation], Plan]] = {
+    Step.HOLD: keeping.hold,
+    Step.CREATE: making.create,
+    Step.LOOK: making.create_again,
+    Step.RECHECK: keeping.recheck,
+    Step.REPLACE: making.replace_broken,
+    Step.RENEW: making.recreate,
+    Step.SIDESTEP: making.sidestep,
+    Step.ADOPT: making.adopt,
+    Step.YIELD: keeping.give_way,
+    Step.SUBSIDE: ending.subside,
+    Step.START: making.start,
+    Step.STOP: ending.stop,
+    Step.RECOVER: making.recover,
+    Step.ARCHIVE: ending.archive,
+    Step.DELETE: ending.delete,
+    Step.WAIT: keeping.wait,
+    Step.USE: keeping.use,
+    Step.REST: keeping.rest,
+    Step.RELEASE: ending.release,
+    Step.OUTLAST: ending.outlast,
+}

@@ -1,0 +1,110 @@
+"""What one decision looks at, and the words it is told in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from issuesandbox.api.status import Phase
+from issuesandbox.api.status_sandbox import Intent, IntentKind
+from issuesandbox.domain.model import Action, Desired, Observed, Plan, Want
+from issuesandbox.domain.sandbox import Present, SandboxView
+from issuesandbox.domain.states import Sight
+from issuesandbox.domain.timings import Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything one decision looks at."""
+
+    desired: Desired
+    observed: Observed
+    now: datetime
+    timings: Timings
+    sight: Sight
+
+    @property
+    def sandbox(self) -> SandboxView | None:
+        """Return the sandbox, if Daytona showed one."""
+        seen = self.observed.sandbox
+        return seen.sandbox if isinstance(seen, Present) else None
+
+    @property
+    def row(self) -> str:
+        """Return the id of the table's cell, as tests name it."""
+        return f"{self.sight.name}/{self.desired.want.name}"
+
+
+def booting(situation: Situation, reason: str, message: str, actions: tuple[Action, ...]) -> Plan:
+    """Return a plan on the way to a running sandbox."""
+    return Plan(
+        row=situation.row,
+        phase=Phase.BOOTING,
+        reason=reason,
+        message=message,
+        actions=actions,
+        next_check=situation.timings.settle_check,
+    )
+
+
+def new_intent(
+    situation: Situation, kind: IntentKind, name: str, attempt: int, reason: str | None = None
+) -> Intent:
+    """Return the announcement of a step."""
+    sandbox = situation.sandbox
+    return Intent(
+        kind=kind,
+        name=name,
+        attempt=attempt,
+        at=situation.now,
+        sandbox_id=sandbox.id if sandbox is not None else None,
+        reason=reason,
+    )
+
+
+def next_deletion(situation: Situation) -> timedelta:
+    """Return how long to wait until a deletion without effect is asked for again.
+
+    As long again as it has taken so far: that doubles, without anything to count.
+    """
+    timings, desired = situation.timings, situation.desired
+    intent = desired.memory.intent
+    announced = intent.at if intent is not None and intent.kind is IntentKind.DELETE else None
+    began = desired.deleting_since or announced or situation.now
+    taken = max(situation.now - began, timings.deletion_retry)
+    return min(taken, timings.deletion_pause)
+
+
+NOTHING_RUNS = frozenset(
+    {
+        Sight.STOPPED,
+        Sight.ARCHIVED,
+        Sight.NEVER,
+        Sight.GONE,
+        Sight.DESTROYING,
+        Sight.BROKEN,
+        Sight.RECOVERABLE,
+        Sight.BUILD_FAILED,
+        # The name is held by others; of ours there is nothing.
+        Sight.FOREIGN,
+        Sight.LEFTOVER,
+        Sight.TWIN,
+    }
+)
+
+
+def quiet_phase(situation: Situation) -> Phase:
+    """Return the phase of a resource for which nothing is done right now."""
+    if situation.desired.deleting:
+        return Phase.DELETING
+    if situation.desired.want is Want.STOPPED:
+        return Phase.STOPPED if situation.sight in NOTHING_RUNS else Phase.STOPPING
+    if situation.sight in (Sight.NEVER, Sight.IN_FLIGHT):
+        return Phase.PENDING
+    return Phase.IDLE if situation.sight is Sight.RUNNING else Phase.BOOTING
+
+
+def state_words(situation: Situation) -> str:
+    """Return the state of the sandbox in words."""
+    sandbox = situation.sandbox
+    return sandbox.state or "without a state" if sandbox is not None else "absent"

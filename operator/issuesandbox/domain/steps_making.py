@@ -1,0 +1,209 @@
+"""The steps that lead to a running sandbox. Pure; which step is due, the table says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from issuesandbox.api.status import MAX_RETIRED, Phase
+from issuesandbox.api.status_sandbox import Intent, IntentKind
+from issuesandbox.domain.model import Action, ActionKind, Plan
+from issuesandbox.domain.naming import generation, generation_name, suffixed_name
+from issuesandbox.domain.situation import (
+    Situation,
+    booting,
+    new_intent,
+    next_deletion,
+    quiet_phase,
+    state_words,
+)
+from issuesandbox.domain.steps_keeping import wait
+
+_LAST_GENERATION = 3
+# The reason in the intent of a deletion that was tried for too long and refused again.
+UNDELETABLE = "Undeletable"
+
+
+def create(situation: Situation) -> Plan:
+    """Announce the very first sandbox, then create it; a later one is a recreation."""
+    desired = situation.desired
+    if desired.has_finalizer:
+        return recreate(situation)
+    attempt = desired.memory.attempt + 1
+    intent = new_intent(situation, IntentKind.CREATE, desired.name, attempt)
+    actions = (
+        Action(ActionKind.ANNOUNCE_FIRST_CREATE, intent=intent),
+        Action(ActionKind.CREATE, name=desired.name, attempt=attempt),
+    )
+    return booting(situation, "Creating", f"Creating sandbox {desired.name}.", actions)
+
+
+def create_again(situation: Situation) -> Plan:
+    """Send an announced create again: nothing of it was found.
+
+    The name lets only one of the two work while its sandbox lives. That there were two is
+    written down, since the other one may land when that sandbox is deleted.
+    """
+    intent = situation.desired.memory.open_create
+    if intent is None:
+        return create(situation)
+    name, attempt = intent.name or situation.desired.name, intent.attempt or 1
+    actions = [Action(ActionKind.CREATE, name=name, attempt=attempt)]
+    if not intent.repeated:
+        repeated = new_intent(situation, IntentKind.CREATE, name, attempt)
+        repeated = repeated.model_copy(update={"repeated": True})
+        actions.insert(0, Action(ActionKind.WRITE_INTENT, intent=repeated))
+    return booting(situation, "Creating", f"Creating sandbox {name}.", tuple(actions))
+
+
+def recreate(situation: Situation) -> Plan:
+    """Retire the sandbox that is gone, if there was one, and create the next attempt."""
+    desired = situation.desired
+    if len(desired.memory.unconfirmed) >= MAX_RETIRED:
+        return _too_many_retired(situation)
+    message = f"There is no sandbox any more; creating attempt {desired.memory.attempt + 1}."
+    return _create_next(situation, desired.name, "Recreating", message)
+
+
+def _create_next(situation: Situation, name: str, reason: str, message: str) -> Plan:
+    attempt = situation.desired.memory.attempt + 1
+    intent = new_intent(situation, IntentKind.CREATE, name, attempt)
+    actions = (
+        Action(ActionKind.WRITE_INTENT, intent=intent),
+        Action(ActionKind.CREATE, name=name, attempt=attempt),
+    )
+    return booting(situation, reason, message, actions)
+
+
+def sidestep(situation: Situation) -> Plan:
+    """Leave somebody else's sandbox alone and take the suffixed name."""
+    desired = situation.desired
+    other = suffixed_name(desired.base_name, desired.identity)
+    if not desired.suffix_on_collision or desired.name == other:
+        return Plan(
+            row=situation.row,
+            phase=Phase.FAILED,
+            reason="NameCollision",
+            message=f"Sandbox {desired.name} belongs to somebody else and is not touched.",
+            next_check=situation.timings.unknown_check,
+        )
+    message = f"{desired.name} belongs to somebody else; creating {other}."
+    return _create_next(situation, other, "NameCollision", message)
+
+
+def adopt(situation: Situation) -> Plan:
+    """Take over what a resource for the same issue left behind."""
+    sandbox = situation.sandbox
+    assert sandbox is not None, "only a sandbox that was seen can be adopted"
+    desired = situation.desired
+    attempt = max(desired.memory.attempt, 1)
+    labels = {**sandbox.labels, **desired.identity.labels(desired.name, attempt)}
+    action = Action(ActionKind.ADOPT, desired.name, sandbox.id, attempt, labels=labels)
+    message = f"Taking over sandbox {sandbox.id} of a resource that is gone."
+    return booting(situation, "Adopting", message, (action,))
+
+
+def replace_broken(situation: Situation) -> Plan:
+    """Delete a sandbox that is proven broken; the next pass creates another."""
+    desired, sandbox = situation.desired, situation.sandbox
+    assert sandbox is not None, "only a sandbox that was seen can be replaced"
+    if desired.memory.failures + 1 >= desired.max_attempts:
+        return _exhausted(situation)
+    if situation.observed.breaker_open:
+        return _broken_everywhere(situation)
+    announced = _announced_deletion(situation)
+    if announced is not None and announced.reason == UNDELETABLE:
+        return _abandon(situation)
+    delete = Action(ActionKind.DELETE, sandbox_id=sandbox.id)
+    why = "it does not answer" if desired.broken else sandbox.error_reason
+    message = f"Replacing the sandbox: {why or state_words(situation)}."
+    if announced is None:
+        attempt, kind = desired.memory.attempt, IntentKind.DELETE
+        intent = new_intent(situation, kind, desired.name, attempt, "Replacing")
+        announcement = Action(ActionKind.WRITE_INTENT, intent=intent)
+        return booting(situation, "Replacing", message, (announcement, delete))
+    # Announced once: how long it has been tried counts from there.
+    return replace(
+        booting(situation, "Replacing", message, (delete,)),
+        last_try=situation.now - announced.at >= situation.timings.deletion_stuck,
+        next_check=next_deletion(situation),
+    )
+
+
+def _announced_deletion(situation: Situation) -> Intent | None:
+    intent, sandbox = situation.desired.memory.intent, situation.sandbox
+    if intent is None or intent.kind is not IntentKind.DELETE or sandbox is None:
+        return None
+    return intent if intent.sandbox_id == sandbox.id else None
+
+
+def _abandon(situation: Situation) -> Plan:
+    """Leave an own sandbox that cannot be deleted and take the next generation of its name."""
+    desired = situation.desired
+    name = generation_name(desired.name)
+    if generation(name) > _LAST_GENERATION or len(desired.memory.unconfirmed) >= MAX_RETIRED:
+        return _too_many_retired(situation)
+    message = f"{desired.name} cannot be deleted and holds its name; creating {name}."
+    return _create_next(situation, name, "Abandoned", message)
+
+
+def start(situation: Situation) -> Plan:
+    """Start a sandbox that rests."""
+    sandbox = situation.sandbox
+    assert sandbox is not None, "only a sandbox that was seen can be started"
+    action = Action(ActionKind.START, sandbox_id=sandbox.id)
+    return booting(situation, "Starting", f"The sandbox was {sandbox.state}; starting.", (action,))
+
+
+def recover(situation: Situation) -> Plan:
+    """Let Daytona repair the sandbox, once for each incident."""
+    desired, sandbox = situation.desired, situation.sandbox
+    assert sandbox is not None, "only a sandbox that was seen can be recovered"
+    memory, action = desired.memory, Action(ActionKind.RECOVER, sandbox_id=sandbox.id)
+    message = f"Recovering from: {sandbox.error_reason or 'an error'}."
+    announced = memory.intent
+    if announced is not None and announced.kind is IntentKind.RECOVER:
+        if memory.recovered_at is not None and memory.recovered_at >= announced.at:
+            return wait(situation)
+        # Announced, but not known to be sent; asking again does no harm.
+        return booting(situation, "Recovering", message, (action,))
+    intent = new_intent(situation, IntentKind.RECOVER, desired.name, memory.attempt)
+    actions = (Action(ActionKind.WRITE_INTENT, intent=intent), action)
+    return booting(situation, "Recovering", message, actions)
+
+
+def _exhausted(situation: Situation) -> Plan:
+    attempts, sandbox = situation.desired.memory.failures + 1, situation.sandbox
+    last = (sandbox.error_reason if sandbox is not None else None) or state_words(situation)
+    return Plan(
+        row=situation.row,
+        phase=Phase.FAILED,
+        reason="AttemptsExhausted",
+        message=(
+            f"Gave up after {attempts} broken sandboxes in a row; the last one: {last}. "
+            "Correct spec.sandbox, delete the resource and create it again."
+        ),
+    )
+
+
+def _broken_everywhere(situation: Situation) -> Plan:
+    return Plan(
+        row=situation.row,
+        phase=quiet_phase(situation),
+        reason="BreakerOpen",
+        message=(
+            f"The sandbox is {state_words(situation)}, but so many are broken at once that none is "
+            "replaced until Daytona is well again."
+        ),
+        next_check=situation.timings.unknown_check,
+    )
+
+
+def _too_many_retired(situation: Situation) -> Plan:
+    count = len(situation.desired.memory.unconfirmed)
+    return Plan(
+        row=situation.row,
+        phase=Phase.FAILED,
+        reason="RetiredNotGone",
+        message=f"{count} earlier sandboxes are not confirmed gone; no other is made until then.",
+        next_check=situation.timings.unknown_check,
+    )

@@ -1,0 +1,1 @@
+"""GitHub in: what an event means for a resource, as pure rules."""

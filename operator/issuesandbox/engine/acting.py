@@ -1,0 +1,125 @@
+"""What a pass does to Daytona: one call per action, one log line per call.
+
+Whether it may be done, and what comes of it, is the pass's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from issuesandbox.domain.model import Action, ActionKind, Holder, Observed, Plan
+from issuesandbox.domain.sandbox import Present, SandboxId, SandboxView
+from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.engine.environment import variables
+from issuesandbox.engine.orders import order_for
+from issuesandbox.engine.reading import Reading
+from issuesandbox.engine.record import Findings
+from issuesandbox.ports.errors import Busy, CallError, Conflict, Invalid, NotFound, Unavailable
+from issuesandbox.ports.ledgers import Ledgers
+from issuesandbox.ports.resources import ResourceKey
+from issuesandbox.ports.sandboxes import Sandboxes
+
+logger = logging.getLogger(__name__)
+
+
+class Actor:
+    """Carries actions out."""
+
+    def __init__(self, sandboxes: Sandboxes, ledgers: Ledgers | None) -> None:
+        self._sandboxes = sandboxes
+        self._ledgers = ledgers
+
+    async def send(self, reading: Reading, action: Action) -> SandboxView | None:
+        """Make the one call that an action is; return what a create made."""
+        sandboxes = self._sandboxes
+        if action.kind is ActionKind.CREATE:
+            secrets = await self._secrets(reading)
+            order = order_for(reading, action, secrets)
+            return await self._looked_at(await sandboxes.create(order))
+        assert action.sandbox_id is not None, "only a create has no sandbox yet"
+        if action.kind in (ActionKind.ADOPT, ActionKind.DISOWN):
+            await sandboxes.relabel(action.sandbox_id, action.labels)
+            return None
+        call = {
+            ActionKind.START: sandboxes.start,
+            ActionKind.STOP: sandboxes.stop,
+            ActionKind.RECOVER: sandboxes.recover,
+            ActionKind.DELETE: sandboxes.delete,
+            ActionKind.ARCHIVE: sandboxes.archive,
+            ActionKind.RENEW: sandboxes.renew,
+        }[action.kind]
+        await call(action.sandbox_id)
+        return None
+
+    async def _looked_at(self, made: SandboxView) -> SandboxView:
+        """Return a new sandbox as it is now.
+
+        Daytona answers with what it was at first, however long it held the answer until it ran.
+        """
+        if sight_of(made) is Sight.RUNNING:
+            return made
+        try:
+            return await self._sandboxes.get(made.id)
+        except CallError:
+            return made
+
+    async def _secrets(self, reading: Reading) -> dict[str, str]:
+        wanted = reading.resource.spec.sandbox
+        if wanted is None or not wanted.env_from or self._ledgers is None:
+            return {}
+        namespace = reading.desired.identity.namespace
+        try:
+            return await variables(self._ledgers, namespace, wanted.env_from)
+        except NotFound as error:
+            raise Invalid(f"{error} for spec.sandbox.envFrom", code="SecretNotFound") from error
+        except CallError as error:
+            # Whatever it is, it is not Daytona's answer to the create.
+            raise Unavailable(str(error)) from error
+
+    @staticmethod
+    def log(
+        key: ResourceKey, reading: Reading, observed: Observed, action: Action, plan: Plan
+    ) -> None:
+        """Say what is about to be done, for whom and why."""
+        seen = observed.sandbox
+        issue = reading.resource.spec.issue
+        logger.info(
+            action.kind.value,
+            extra={
+                "uid": key.uid,
+                "resource": str(key),
+                "issue": f"{issue.repository}#{issue.number}",
+                "attempt": action.attempt or reading.desired.memory.attempt,
+                "sandbox": action.sandbox_id or action.name,
+                "observed": seen.sandbox.state if isinstance(seen, Present) else "absent",
+                "action": action.kind.value,
+                "reason": plan.reason,
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """What a pass did and what came of it."""
+
+    done: tuple[ActionKind, ...]
+    created: SandboxView | None
+    failure: CallError | None
+    retired_gone: SandboxId | None
+
+
+def findings_of(observed: Observed, plan: Plan, did: Did) -> Findings:
+    """Return what the status gets to know of a pass."""
+    seen = observed.sandbox
+    ours = isinstance(seen, Present) and observed.holder is Holder.OURS
+    return Findings(
+        sandbox=did.created or (seen.sandbox if isinstance(seen, Present) and ours else None),
+        gone=plan.row.startswith("GONE/") and not plan.actions,
+        done=did.done,
+        failure=str(did.failure) if did.failure is not None else None,
+        refused=isinstance(did.failure, Busy | Conflict | Invalid | Unavailable),
+        not_found=isinstance(did.failure, NotFound),
+        replaced=plan.reason == "Replacing" and ActionKind.DELETE in did.done,
+        retired_gone=did.retired_gone,
+    )

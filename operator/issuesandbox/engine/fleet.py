@@ -1,0 +1,184 @@
+"""The fleet view: one periodic list of our own sandboxes, shared by all passes.
+
+A hint that says where to look, never evidence. A view is published whole or not at all; one
+that is too old says nothing any more. Knows nothing of resources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import TypeVar
+
+from issuesandbox.api.names import LABEL_UID
+from issuesandbox.clock import Clock
+from issuesandbox.domain.naming import installation_labels, is_from_elsewhere
+from issuesandbox.domain.sandbox import SandboxView
+from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.domain.timings import Timings
+from issuesandbox.ports.errors import CallError
+from issuesandbox.ports.sandboxes import Sandboxes
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_AT_ONCE = 500
+# Everybody in an ordinary installation; in a huge one no storm on a platform that is down.
+_TOLD_OF_AN_OUTAGE = 500
+_BROKEN = frozenset({Sight.BROKEN, Sight.RECOVERABLE, Sight.BUILD_FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """All our sandboxes as one complete list showed them, by the uid of their resource."""
+
+    taken_at: float
+    by_uid: Mapping[str, tuple[SandboxView, ...]]
+    size: int
+    broken: int
+    elsewhere: int = 0
+    """How many have our id, but were made by an operator that lives elsewhere."""
+
+
+class Fleet:
+    """Reads the fleet view each tick and wakes the resources whose sandbox changed."""
+
+    def __init__(
+        self,
+        sandboxes: Sandboxes,
+        installation: str,
+        timings: Timings,
+        clock: Clock,
+        is_needed: Callable[[], bool] = lambda: True,
+        home: str = "",
+    ) -> None:
+        self.home = home
+        self._sandboxes = sandboxes
+        self._labels = installation_labels(installation)
+        self._timings = timings
+        self._clock = clock
+        self._is_needed = is_needed
+        self._hurry = asyncio.Event()
+        self._view: FleetView | None = None
+        self._outage_told = False
+        self._asked_since: float | None = None
+        self.failures = 0
+
+    @property
+    def view(self) -> FleetView | None:
+        """Return the last complete view, unless it is too old to say anything."""
+        if self._view is None:
+            return None
+        age = self._clock.monotonic() - self._view.taken_at
+        return self._view if age <= self._timings.fleet_stale.total_seconds() else None
+
+    @property
+    def age(self) -> float | None:
+        """Return how many seconds ago the last complete view was read, or first asked for.
+
+        None on a replica that never had to ask.
+        """
+        since = self._asked_since if self._view is None else self._view.taken_at
+        return None if since is None else self._clock.monotonic() - since
+
+    @property
+    def elsewhere(self) -> int:
+        """Return how many sandboxes with our id another operator made, as last seen."""
+        return 0 if self._view is None else self._view.elsewhere
+
+    @property
+    def breaker_open(self) -> bool:
+        """Tell whether so many are broken at once that replacing them must be a mistake."""
+        view = self._view
+        return view is not None and view.broken > max(3, view.size // 5)
+
+    def hurry(self) -> None:
+        """Read the next view now instead of at the next tick."""
+        self._hurry.set()
+
+    async def run(self, wake: Callable[[str], None]) -> None:
+        """Read a view each tick until cancelled; `wake` gets each uid whose sandbox changed.
+
+        A replica that may not act reads none: its first act would need a fresh one anyway.
+        """
+        while True:
+            self._hurry.clear()
+            if self._is_needed():
+                await self.refresh(wake)
+            # Jitter keeps the operators of an organisation from listing in step.
+            tick = self._timings.fleet_tick.total_seconds() * random.uniform(0.9, 1.1)  # noqa: S311
+            with suppress(TimeoutError):
+                async with asyncio.timeout(tick):
+                    await self._hurry.wait()
+
+    async def refresh(self, wake: Callable[[str], None]) -> None:
+        """Read one view; if any page fails the old view stays and grows older."""
+        started = self._clock.monotonic()
+        self._asked_since = self._asked_since or started
+        try:
+            listed = await self._sandboxes.list_owned(self._labels)
+        except CallError as error:
+            self.failures += 1
+            if self.failures == 1:
+                logger.warning("fleet view failed", extra={"error": str(error)})
+            self._tell_outage(wake)
+            return
+        if self.failures:
+            logger.info("fleet view is back", extra={"failures": self.failures})
+        self.failures = 0
+        self._outage_told = False
+        before = self._view
+        by_uid, broken = await _grouped(listed)
+        elsewhere = sum(is_from_elsewhere(each.labels, self.home) for each in listed)
+        self._view = FleetView(started, MappingProxyType(by_uid), len(listed), broken, elsewhere)
+        # The first view is news of everybody, whose first passes are due anyway.
+        for uid in await _changed(before.by_uid, by_uid) if before is not None else ():
+            wake(uid)
+
+    def _tell_outage(self, wake: Callable[[str], None]) -> None:
+        """Wake those who rest once the last view is too old: their status must say so."""
+        if self._view is not None and self.view is None and not self._outage_told:
+            self._outage_told = True
+            for uid in islice(self._view.by_uid, _TOLD_OF_AN_OUTAGE):
+                wake(uid)
+
+
+Groups = Mapping[str, tuple[SandboxView, ...]]
+
+
+async def _grouped(listed: Sequence[SandboxView]) -> tuple[dict[str, tuple[SandboxView, ...]], int]:
+    """Return the sandboxes by the uid of their resource, and how many of all are broken."""
+    grouped: dict[str, tuple[SandboxView, ...]] = {}
+    broken = 0
+    async for sandbox in _gently(listed):
+        broken += sight_of(sandbox) in _BROKEN
+        uid = sandbox.labels.get(LABEL_UID)
+        if uid:
+            grouped[uid] = (*grouped.get(uid, ()), sandbox)
+    return grouped, broken
+
+
+async def _changed(old: Groups, new: Groups) -> set[str]:
+    changed = set(old.keys() ^ new.keys())
+    async for uid in _gently(old.keys() & new.keys()):
+        if _states(old[uid]) != _states(new[uid]):
+            changed.add(uid)
+    return changed
+
+
+def _states(sandboxes: tuple[SandboxView, ...]) -> list[tuple[str, str | None]]:
+    return [(each.id, each.state) for each in sandboxes]
+
+
+async def _gently(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield the items one by one, and let others run now and then."""
+    for count, item in enumerate(items, 1):
+        yield item
+        if count % _AT_ONCE == 0:
+            await asyncio.sleep(0)

@@ -1,0 +1,1 @@
+"""GitHub in: find the resource of an issue and bring it up to date."""

@@ -1,0 +1,66 @@
+"""The policy in force: read again and again, and kept when a new one cannot be used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from issuesandbox.domain.webhook.policy import Policy, PolicyError, read_policy
+from issuesandbox.ports.errors import CallError
+from issuesandbox.ports.inbox import Records
+from issuesandbox.ports.resources import EventNote
+
+POLICY_KEY = "policy.yaml"
+
+logger = logging.getLogger(__name__)
+
+
+class PolicyKeeper:
+    """Holds the last good policy; without a ConfigMap the defaults are in force."""
+
+    def __init__(self, records: Records, name: str, tick: float) -> None:
+        self._records = records
+        self._name = name
+        self._tick = tick
+        self._seen: tuple[str, bool] | None = None
+        self.policy: Policy | None = None
+        """None until the first good one: then nothing can be judged."""
+        self.problem = ""
+        """Why the present text cannot be used."""
+
+    async def run(self) -> None:
+        """Read the policy until cancelled."""
+        while True:
+            try:
+                await self.read()
+            except CallError as error:
+                logger.warning("policy out of reach", extra={"error": str(error)})
+            await asyncio.sleep(self._tick)
+
+    async def read(self) -> None:
+        """Read the policy once."""
+        record = await self._records.read(self._name)
+        text = record.data.get(POLICY_KEY, "")
+        # Another key is a slip: the defaults would serve repositories that nobody meant.
+        seen = (text, bool(record.version) and POLICY_KEY not in record.data)
+        if seen == self._seen:
+            return
+        try:
+            if seen[1]:
+                raise PolicyError(f"the ConfigMap has no key `{POLICY_KEY}`")
+            self.policy, self.problem = read_policy(text), ""
+            logger.info("policy in force", extra={"configmap": self._name})
+        except PolicyError as error:
+            self.problem = str(error)
+            await self._complain()
+        self._seen = seen
+
+    async def _complain(self) -> None:
+        kept = "the last good one stays in force" if self.policy else "nothing is accepted"
+        message = f"The policy cannot be used and {kept}: {self.problem}"
+        logger.error("policy refused", extra={"configmap": self._name, "error": self.problem})
+        try:
+            note = EventNote("PolicyInvalid", message, warning=True)
+            await self._records.note(self._name, note)
+        except CallError as error:
+            logger.warning("event not posted", extra={"error": str(error)})

@@ -1,0 +1,221 @@
+"""Takes a hint, judges it by the policy and has it carried out. Knows nothing of HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct
+
+from issuesandbox.domain.webhook import answers
+from issuesandbox.domain.webhook.commands import Command, Verb
+from issuesandbox.domain.webhook.hints import (
+    AccessHint,
+    CommentHint,
+    GoneHint,
+    Hint,
+    Ignored,
+    IssueHint,
+    PullHint,
+)
+from issuesandbox.domain.webhook.issue import Person
+from issuesandbox.domain.webhook.judge import (
+    asks_for,
+    is_heard,
+    is_stop,
+    judge_command,
+    judge_end,
+    judge_issue,
+    listens_to,
+    stamp_of,
+)
+from issuesandbox.domain.webhook.live import Live
+from issuesandbox.domain.webhook.orders import Order, Refusal
+from issuesandbox.domain.webhook.policy import Rules
+from issuesandbox.engine.inbox.courtesy import Courtesy
+from issuesandbox.engine.inbox.desk import Desk, Done, Effect, Place
+from issuesandbox.engine.inbox.index import IssueIndex
+from issuesandbox.engine.inbox.people import People
+from issuesandbox.engine.inbox.policies import PolicyKeeper
+from issuesandbox.ports.errors import Unavailable
+from issuesandbox.ports.github import Reaction
+
+
+class Result(StrEnum):
+    """What became of a hint."""
+
+    DONE = "done"
+    IGNORED = "ignored"
+
+
+class Answer(Struct, frozen=True):
+    """What is said to whoever brought the hint."""
+
+    result: Result
+    resource: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """Those who help the reception."""
+
+    desk: Desk
+    index: IssueIndex
+    people: People
+    policies: PolicyKeeper
+    courtesy: Courtesy
+    namespace: str
+    """Where resources are made if the policy does not say."""
+
+
+class Reception:
+    """One door for deliveries and for what the catch-up finds."""
+
+    def __init__(self, staff: Staff) -> None:
+        self._staff = staff
+
+    async def receive(self, hint: Hint) -> Answer:
+        """Do what a hint asks for; raise a CallError if that cannot be done now."""
+        if isinstance(hint, AccessHint):
+            return _ignored("noted")
+        repository = hint.repository
+        rules = self.rules_for(repository)
+        if rules is None:
+            return _ignored(f"{repository} is not in the policy")
+        if isinstance(hint, (IssueHint, CommentHint)) and hint.installation:
+            self._staff.people.reached(repository, hint.installation)
+        if isinstance(hint, IssueHint):
+            return await self._issue(hint, rules)
+        if isinstance(hint, PullHint):
+            return await self._pull(hint, rules)
+        if isinstance(hint, GoneHint):
+            return await self._end(hint, hint.number, rules)
+        return await self._comment(hint, rules)
+
+    def rules_for(self, repository: str) -> Rules | None:
+        """Return what holds for a repository."""
+        policy = self._staff.policies.policy
+        if policy is None:
+            problem = self._staff.policies.problem or "it was not read yet"
+            raise Unavailable(f"there is no usable policy: {problem}")
+        return policy.rules_for(repository)
+
+    async def _issue(self, hint: IssueHint, rules: Rules) -> Answer:
+        if not is_stop(hint, rules) and not await self._is_heard(hint.sender, rules):
+            return _ignored(f"{hint.sender.login} is not listened to")
+        repository, people = hint.issue.repository, asks_for(hint, rules)
+        permitted = True if people else None
+        for person in people:
+            permitted = permitted and await self._staff.people.may_start(person, rules, repository)
+        order = judge_issue(hint, rules, permitted)
+        if isinstance(order, Ignored):
+            return _ignored(order.reason)
+        place = self._place(repository, hint.issue.number, rules)
+        return _said(await self._staff.desk.carry_out(order, place))
+
+    async def _pull(self, hint: PullHint, rules: Rules) -> Answer:
+        owner = self._staff.index.owner_of_pull(hint.repository, hint.number)
+        if owner is None:
+            return _ignored("the pull request is not one of ours")
+        return await self._end(hint, owner.number, rules)
+
+    async def _end(self, hint: PullHint | GoneHint, number: int, rules: Rules) -> Answer:
+        place = self._place(hint.repository, number, rules)
+        return _said(await self._staff.desk.carry_out(judge_end(hint), place))
+
+    async def _comment(self, hint: CommentHint, rules: Rules) -> Answer:
+        command = listens_to(hint.body, rules)
+        if command is None:
+            return _ignored("the comment has no command")
+        if not await self._is_heard(hint.author, rules):
+            return _ignored(f"{hint.author.login} is not listened to")
+        owner = self._owner(hint)
+        if owner is None and hint.on_pull:
+            return _ignored("the pull request is not one of ours")
+        repository = hint.issue.repository
+        permitted = await self._staff.people.may_start(hint.author, rules, repository)
+        judged = judge_command(command, hint, rules, permitted)
+        if isinstance(judged, Refusal):
+            self._turn_down(hint, judged)
+        if isinstance(judged, Refusal | Ignored):
+            return _ignored(judged.text if isinstance(judged, Refusal) else judged.reason)
+        number = owner.number if owner is not None else hint.issue.number
+        return await self._obey(command, judged, hint, self._place(repository, number, rules))
+
+    def _owner(self, hint: CommentHint) -> Live | None:
+        if not hint.on_pull:
+            return None
+        return self._staff.index.owner_of_pull(hint.issue.repository, hint.issue.number)
+
+    async def _is_heard(self, person: Person, rules: Rules) -> bool:
+        return is_heard(person, rules, await self._staff.people.own_login())
+
+    async def _obey(
+        self, command: Command, order: Order | None, hint: CommentHint, place: Place
+    ) -> Answer:
+        self._staff.courtesy.react(place.repository, hint.comment_id, Reaction.EYES)
+        marker = answers.answer_marker(hint.comment_id)
+        if command.verb is Verb.DELETE:
+            marker = answers.deleted_marker(stamp_of(hint))
+        done = await self._carry_out(command, order, hint, place, marker)
+        if done.effect is Effect.ABSENT:
+            # Heard late, these may have been obeyed while there was a resource.
+            is_late = hint.is_found or self._staff.desk.is_late(stamp_of(hint))
+            if not is_late or command.verb not in (Verb.KEEP, Verb.STATUS):
+                self._refuse(hint, answers.nothing_text(command.verb, is_late=is_late), marker)
+        elif done.held:
+            where = f"`{done.namespace}/{done.name}`"
+            self._refuse(hint, answers.held_text(done.held, where), marker)
+        else:
+            self._staff.courtesy.react(place.repository, hint.comment_id, Reaction.ROCKET)
+        return _said(done)
+
+    async def _carry_out(
+        self, command: Command, order: Order | None, hint: CommentHint, place: Place, marker: str
+    ) -> Done:
+        desk = self._staff.desk
+        if order is not None:
+            return await desk.carry_out(order, place)
+        if command.verb is Verb.KEEP:
+            return await desk.keep(place)
+        if command.verb is Verb.DELETE:
+            done = await desk.delete(place, stamp_of(hint))
+            if done.effect is Effect.CHANGED:
+                text = answers.deleted_text(done.name)
+                self._staff.courtesy.answer(place.repository, hint.issue.number, text, marker)
+            return done
+        body = await desk.find(place)
+        if body is None:
+            return Done(Effect.ABSENT)
+        text, metadata = answers.status_text(body), body["metadata"]
+        self._staff.courtesy.answer(place.repository, hint.issue.number, text, marker)
+        return Done(Effect.UNCHANGED, metadata["name"], metadata["namespace"])
+
+    def _turn_down(self, hint: CommentHint, refusal: Refusal) -> None:
+        repository = hint.issue.repository
+        if not refusal.is_stranger:
+            self._refuse(hint, refusal.text, answers.answer_marker(hint.comment_id))
+        elif self._staff.people.may_be_told(hint.author, repository):
+            # In words once, and by a sign each time.
+            self._staff.courtesy.react(repository, hint.comment_id, Reaction.CONFUSED)
+            self._refuse(hint, refusal.text, answers.stranger_marker(hint.author.login))
+
+    def _refuse(self, hint: CommentHint, text: str, marker: str) -> None:
+        repository, number = hint.issue.repository, hint.issue.number
+        said = f"@{hint.author.login}: {text}"
+        self._staff.courtesy.answer(repository, number, said, marker, hint.comment_id)
+
+    def _place(self, repository: str, number: int, rules: Rules) -> Place:
+        namespace = rules.namespace or self._staff.namespace
+        return Place(repository, number, namespace, rules.template)
+
+
+def _ignored(reason: str) -> Answer:
+    return Answer(Result.IGNORED, reason=reason)
+
+
+def _said(done: Done) -> Answer:
+    if done.effect is Effect.ABSENT:
+        return _ignored(done.reason or "there is no resource for it")
+    return Answer(Result.DONE, f"{done.namespace}/{done.name}", done.reason or done.effect.value)

@@ -1,0 +1,80 @@
+"""Which Events a pass posts: one for each transition, by what the status said before and says now.
+
+Pure. A pass that finds everything as it was posts none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from issuesandbox.api.conditions import ConditionType, find
+from issuesandbox.api.status import Status
+from issuesandbox.api.status_sandbox import IntentKind
+from issuesandbox.domain.model import Plan
+from issuesandbox.ports.resources import EventNote
+
+_QUIET = frozenset({"Waiting", "AtRest", "WaitingForAbsence"})
+_TROUBLE = frozenset(
+    {
+        "Abandoned",
+        "AttemptsExhausted",
+        "BreakerOpen",
+        "DuplicateIssue",
+        "NameCollision",
+        "Replacing",
+        "RepositoryNotAllowed",
+        "RetiredNotGone",
+        "Stuck",
+        "Vanished",
+    }
+)
+
+
+def notes(before: Status, after: Status, *plans: Plan) -> Iterator[EventNote]:
+    """Yield what is to be told of a pass."""
+    yield from _cleared(before, after)
+    ready = find(before.conditions, ConditionType.READY)
+    for plan in plans:
+        if plan.reason not in _QUIET and (ready is None or ready.reason != plan.reason):
+            warning = not plan.synced or plan.reason in _TROUBLE
+            yield EventNote(plan.reason, plan.message, warning=warning)
+    if _stop_reason(after) is not None and _stop_reason(before) is None:
+        yield EventNote("Stopped", "The sandbox is stopped, as wanted.")
+    yield from _cleaned_up(before, after)
+    stuck = find(after.conditions, ConditionType.DELETION_STUCK)
+    if stuck is not None and find(before.conditions, ConditionType.DELETION_STUCK) is None:
+        yield EventNote("DeletionStuck", stuck.message, warning=True)
+
+
+def _cleared(before: Status, after: Status) -> Iterator[EventNote]:
+    """Yield that a sandbox is not referred to any more because it was found to be gone."""
+    if before.intent is not None and before.intent.kind is IntentKind.DELETE:
+        return  # asked for
+    known = {each.id for each in before.retired}
+    sandbox = before.sandbox
+    for each in after.retired:
+        if each.id not in known and sandbox is not None and sandbox.id == each.id:
+            text = f"Sandbox {each.id} is gone and not referred to any more."
+            yield EventNote("StaleReferenceCleared", text, warning=True)
+
+
+def _cleaned_up(before: Status, after: Status) -> Iterator[EventNote]:
+    note, known = _of_deletion(after), _of_deletion(before)
+    if note is not None and (known is None or known.reason != note.reason):
+        yield note
+
+
+def _of_deletion(status: Status) -> EventNote | None:
+    record = status.sandbox_deletion
+    if record is None or not (record.success or record.skipped or record.error):
+        return None
+    if record.success:
+        return EventNote("SandboxDeleted", record.message)
+    if record.skipped:
+        return EventNote("SandboxKept", record.message)
+    text = f"{record.message} {record.error}"
+    return EventNote("SandboxDeletionFailed", text, warning=True)
+
+
+def _stop_reason(status: Status) -> str | None:
+    return status.sandbox.stop_reason if status.sandbox is not None else None

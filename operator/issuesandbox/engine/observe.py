@@ -1,0 +1,217 @@
+"""Looking at Daytona for one resource: first the fleet view, then, where it matters, a GET.
+
+Turns answers and failures into observations; decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from issuesandbox.api.names import LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
+from issuesandbox.clock import Clock
+from issuesandbox.domain.model import Desired, Holder, Observed
+from issuesandbox.domain.naming import Ownership, suffixed_name
+from issuesandbox.domain.sandbox import Absent, Present, SandboxView, Unknown
+from issuesandbox.domain.states import is_live
+from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.fleet import Fleet
+from issuesandbox.engine.setbacks import with_next_step
+from issuesandbox.ports.errors import CallError, Denied, NotFound, Throttled
+from issuesandbox.ports.resources import ResourceKey, Resources
+from issuesandbox.ports.sandboxes import Sandboxes
+
+
+@dataclass(slots=True)
+class _Sightings:
+    """What this process saw itself; it may delay a step, never cause one."""
+
+    absent_since: float | None = None
+    create_at: datetime | None = None
+    create_since: float = 0.0
+
+
+class Observer:
+    """The eyes of a pass."""
+
+    def __init__(
+        self,
+        sandboxes: Sandboxes,
+        resources: Resources,
+        fleet: Fleet,
+        clock: Clock,
+        timings: Timings,
+    ) -> None:
+        self._sandboxes = sandboxes
+        self._resources = resources
+        self._fleet = fleet
+        self._clock = clock
+        self._timings = timings
+        self._sightings: dict[ResourceKey, _Sightings] = {}
+        self._doubted: set[ResourceKey] = set()
+        self._organization: tuple[float, str] | None = None
+
+    def forget(self, key: ResourceKey) -> None:
+        """Drop what was seen for a resource that is gone."""
+        self._sightings.pop(key, None)
+        self._doubted.discard(key)
+
+    def settle(self, key: ResourceKey, desired: Desired) -> None:
+        """Take note that no create is open: one that shows up later counts from then on.
+
+        A status can be wiped: the announcement of the first create then shows up again, though
+        a later create, of which nothing is left, may be on its way.
+        """
+        sightings = self._sightings.get(key)
+        if sightings is not None and desired.last_create_at is None:
+            sightings.create_at = None
+
+    def doubt(self, key: ResourceKey) -> None:
+        """Take note that the fleet view may be wrong: the next look must be at Daytona itself."""
+        self._doubted.add(key)
+
+    def glance(self, key: ResourceKey, desired: Desired) -> Observed | None:
+        """Return what the fleet view shows, or None where only a GET can tell."""
+        if key in self._doubted:
+            return None
+        view = self._fleet.view
+        known = desired.memory.sandbox_id
+        if view is None or known is None:
+            return None
+        for sandbox in view.by_uid.get(desired.identity.uid, ()):
+            # A list may flap: what differs from the last evidence needs new evidence.
+            if sandbox.id == known and sandbox.state == desired.memory.state:
+                return Observed(Present(sandbox))
+        return None
+
+    async def look(self, key: ResourceKey, desired: Desired) -> Observed:
+        """Return what Daytona itself says right now."""
+        sightings = self._sightings.setdefault(key, _Sightings())
+        # Before the call: a doubt that comes up during it may be newer than its answer.
+        self._doubted.discard(key)
+        try:
+            sandbox = await self._find(desired)
+            if sandbox is None:
+                await self.check_organization(desired)
+                return self._absent(sightings, desired)
+            holder = await self._holder(desired, sandbox)
+        except CallError as error:
+            return Observed(_unknown(error), evidence=True, breaker_open=self._fleet.breaker_open)
+        sightings.absent_since = None
+        return Observed(
+            Present(sandbox),
+            evidence=True,
+            holder=holder,
+            fleet_is_clear=self._fleet_is_clear(desired),
+            create_age=self._create_age(sightings, desired),
+            breaker_open=self._fleet.breaker_open,
+        )
+
+    def _absent(self, sightings: _Sightings, desired: Desired) -> Observed:
+        now = self._clock.monotonic()
+        if sightings.absent_since is None:
+            sightings.absent_since = now
+        return Observed(
+            Absent(),
+            evidence=True,
+            absent_for=timedelta(seconds=now - sightings.absent_since),
+            fleet_is_clear=self._fleet_is_clear(desired),
+            create_age=self._create_age(sightings, desired),
+        )
+
+    async def check_organization(self, desired: Desired) -> None:
+        """Raise unless an absence counts: another organisation's key sees nothing of ours."""
+        known = desired.memory.organization_id
+        if known is None:
+            return
+        now = self._clock.monotonic()
+        lifetime = self._timings.organization_cache.total_seconds()
+        if self._organization is None or now - self._organization[0] >= lifetime:
+            self._organization = (now, await self._sandboxes.organization())
+        current = self._organization[1]
+        if current != known:
+            self._organization = None
+            raise WrongOrganization(
+                f"the sandbox is in Daytona organisation {known}, but the key opens {current}; "
+                "restore the key of that organisation"
+            )
+
+    async def _holder(self, desired: Desired, sandbox: SandboxView) -> Holder:
+        ownership = desired.identity.ownership(sandbox.labels)
+        if ownership is Ownership.OURS:
+            return Holder.OURS
+        if ownership is Ownership.FOREIGN:
+            return Holder.FOREIGN
+        names = (LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID)
+        other = ResourceKey(*(sandbox.labels.get(name, "") for name in names))
+        return Holder.TWIN if await self._lives(other) else Holder.LEFTOVER
+
+    async def _lives(self, key: ResourceKey) -> bool:
+        try:
+            body = await self._resources.get(key)
+        except NotFound:
+            return False
+        return bool(body["metadata"]["uid"] == key.uid)
+
+    async def _find(self, desired: Desired) -> SandboxView | None:
+        """Return our sandbox wherever it is, else whoever holds its name, else None."""
+        stranger: SandboxView | None = None
+        for reference in self._references(desired):
+            try:
+                found = await self._sandboxes.get(reference)
+            except NotFound:
+                continue
+            if found.state == "destroyed":
+                continue
+            if desired.identity.ownership(found.labels) is Ownership.OURS:
+                return found
+            stranger = stranger or (found if reference == desired.name else None)
+        return stranger
+
+    def _references(self, desired: Desired) -> list[str]:
+        """Return where the sandbox may be: its id, its names, and what the fleet view shows.
+
+        A status can be lost, so the name it chose may not be known any more.
+        """
+        memory, name = desired.memory, desired.name
+        references: list[str] = [memory.sandbox_id] if memory.sandbox_id is not None else []
+        references.append(name)
+        if memory.sandbox_id is None:
+            references.append(suffixed_name(desired.base_name, desired.identity))
+        references += [each.id for each in self._shown(desired)]
+        return list(dict.fromkeys(references))
+
+    def _shown(self, desired: Desired) -> list[SandboxView]:
+        view = self._fleet.view
+        shown = view.by_uid.get(desired.identity.uid, ()) if view is not None else ()
+        retired = desired.memory.unconfirmed
+        return [each for each in shown if is_live(each) and each.id not in retired]
+
+    def _fleet_is_clear(self, desired: Desired) -> bool:
+        return self._fleet.view is not None and not self._shown(desired)
+
+    def _create_age(self, sightings: _Sightings, desired: Desired) -> timedelta | None:
+        # From the later of the create's own time and our first sight of it: clocks may jump.
+        at = desired.last_create_at
+        if at is None:
+            return None
+        now = self._clock.monotonic()
+        if sightings.create_at != at:
+            sightings.create_at, sightings.create_since = at, now
+        seen_for = timedelta(seconds=now - sightings.create_since)
+        return max(timedelta(0), min(seen_for, self._clock.now() - at))
+
+
+class WrongOrganization(CallError):
+    """The key belongs to another organisation, so its "not found" proves nothing."""
+
+
+def _unknown(error: CallError) -> Unknown:
+    if isinstance(error, WrongOrganization):
+        return Unknown("WrongOrganization", str(error))
+    if isinstance(error, Denied):
+        return Unknown("Unauthorized", with_next_step(error))
+    if isinstance(error, Throttled):
+        # One text, whether Daytona refused or we did not even ask: a status must not flap.
+        return Unknown("Throttled", "Daytona's rate limit is used up; looking again when it opens.")
+    return Unknown("DaytonaUnreachable", str(error))

@@ -1,0 +1,384 @@
+"""One pass over one resource: observe, decide, act, record.
+
+Holds no state of its own that matters: a pass that is cut off anywhere is repeated from what
+Kubernetes and Daytona say then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from issuesandbox.api.names import ANNOTATION_FIRST_CREATE, FINALIZER
+from issuesandbox.api.status import Status
+from issuesandbox.api.status_run import RunPhase
+from issuesandbox.clock import Clock
+from issuesandbox.domain import numbers
+from issuesandbox.domain.buckets import Priority
+from issuesandbox.domain.cleanup import CLEANUP
+from issuesandbox.domain.decide import decide
+from issuesandbox.domain.model import Action, ActionKind, Observed, Plan, Want
+from issuesandbox.domain.runs.moves import Scene
+from issuesandbox.domain.sandbox import Absent, Present, SandboxView
+from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.acting import Actor, Did, findings_of
+from issuesandbox.engine.books import Books
+from issuesandbox.engine.cache import ResourceCache
+from issuesandbox.engine.cleaning import with_deletion_record
+from issuesandbox.engine.merge import merge_patch
+from issuesandbox.engine.notes import notes
+from issuesandbox.engine.observe import Observer
+from issuesandbox.engine.rates import on_behalf_of
+from issuesandbox.engine.reading import Reader, Reading
+from issuesandbox.engine.record import Findings, next_status, with_intent
+from issuesandbox.engine.retirement import Retirement
+from issuesandbox.engine.runs.driver import RunDriver
+from issuesandbox.engine.runs.mover import Progress
+from issuesandbox.engine.runs.scenes import scene_of
+from issuesandbox.engine.setbacks import setback
+from issuesandbox.ports.errors import CallError, Conflict, NotFound
+from issuesandbox.ports.ledgers import Ledgers
+from issuesandbox.ports.resources import EventNote, ResourceKey, Resources
+from issuesandbox.ports.sandboxes import Sandboxes
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside, as a pass needs it, and the right to change it."""
+
+    sandboxes: Sandboxes
+    resources: Resources
+    clock: Clock
+    may_act_for: Callable[[str], bool] = lambda _: True
+    """Asked, with the repository, right before every change: a lease can be lost at any time."""
+    ledgers: Ledgers | None = None
+    """Where Secrets are read that go into a sandbox."""
+    runs: RunDriver | None = None
+    """Who drives the runs; without one, resources have sandboxes only."""
+    stand_back: Callable[[float], Awaitable[None]] | None = None
+    """Lets the passes of others go first, for so many seconds at most."""
+    books: Books = field(default_factory=lambda: Books(Timings()))
+
+
+class NotInCharge(Exception):
+    """Another replica acts for this resource now."""
+
+
+class Reconciler:
+    """Makes passes; one instance serves all resources."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        cache: ResourceCache,
+        observer: Observer,
+        reader: Reader,
+        timings: Timings,
+    ) -> None:
+        self._ports = ports
+        self._cache = cache
+        self._observer = observer
+        self._reader = reader
+        self._timings = timings
+        self._actor = Actor(ports.sandboxes, ports.ledgers)
+        self._retirement = Retirement(
+            ports.sandboxes, observer.check_organization, self._check_charge
+        )
+        self._runs = ports.runs
+        self._books = ports.books
+        self.actions: Counter[str] = Counter()
+
+    async def reconcile(self, key: ResourceKey) -> float | None:
+        """Make one pass; return the seconds to the next one, or None to wait for an event."""
+        body = self._cache.get(key)
+        if body is None:
+            self._observer.forget(key)
+            self._leave_run(key)
+            return None
+        if not self._ports.may_act_for(body["spec"]["issue"]["repository"]):
+            # Not even read: that would take a place at this replica's desk.
+            self._leave_run(key)
+            return None
+        result, wait = "error", None
+        try:
+            wait = await self._pass(key, self._reader.read(body))
+            result = "ok"
+        except NotInCharge:
+            self._leave_run(key)
+            result = "not_in_charge"
+        except Conflict:
+            # Somebody wrote in between: this pass saw an old resource, so drop it.
+            result, wait = "conflict", self._timings.settle_check.total_seconds()
+        except NotFound:
+            self._cache.drop(key)
+            result, wait = "gone", 0.0
+        finally:
+            self._books.tally.count(numbers.PASSES, result)
+        return wait
+
+    def _leave_run(self, key: ResourceKey) -> None:
+        self._books.stops.forget(key)
+        if self._runs is not None:
+            self._runs.drop(key)
+
+    async def _pass(self, key: ResourceKey, reading: Reading) -> float | None:
+        self._books.stops.look(key, reading.resource.status, self._ports.clock.now())
+        held_back = reading.desired.held_back
+        if held_back is not None and not held_back.settled:
+            return (held_back.retry or self._timings.settle_check).total_seconds()
+        if self._has_expired(key, reading):
+            await self._expire(key, reading)
+            return None
+        with on_behalf_of(_urgency(reading)):
+            observed, plan = await self._plan(key, reading)
+            return await self._carry_out(key, reading, observed, plan)
+
+    def _has_expired(self, key: ResourceKey, reading: Reading) -> bool:
+        expires_at, now = reading.expires_at, self._ports.clock.now()
+        if expires_at is None or expires_at > now:
+            return False
+        if self._runs is None or now >= expires_at + self._timings.tell_limit:
+            return True
+        # The last word on the issue goes first, unless GitHub takes none.
+        return self._runs.has_told(key, Scene(reading.resource, reading.facts.turn, now))
+
+    async def _expire(self, key: ResourceKey, reading: Reading) -> None:
+        self._check_charge(reading)
+        await self._ports.resources.delete(key, reading.version)
+        logger.info("expired", extra={"resource": str(key), "uid": key.uid})
+
+    def _check_charge(self, reading: Reading) -> None:
+        if not self._ports.may_act_for(reading.resource.spec.issue.repository):
+            raise NotInCharge
+
+    async def _plan(self, key: ResourceKey, reading: Reading) -> tuple[Observed, Plan]:
+        desired = reading.desired
+        self._observer.settle(key, desired)
+        if _is_pristine(reading):
+            observed = Observed(Absent())
+            return observed, self._decide(reading, observed)
+        glimpse = self._observer.glance(key, desired)
+        if glimpse is not None:
+            plan = self._decide(reading, glimpse)
+            steady = plan.next_check is None and not desired.memory.unconfirmed
+            if steady and not plan.needs_evidence:
+                return glimpse, plan
+        observed = await self._observer.look(key, desired)
+        return observed, self._decide(reading, observed)
+
+    def _decide(self, reading: Reading, observed: Observed) -> Plan:
+        return decide(reading.desired, observed, self._ports.clock.now(), self._timings)
+
+    async def _carry_out(
+        self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
+    ) -> float | None:
+        if ActionKind.RELEASE in (each.kind for each in plan.actions):
+            await self._release(key, await self._close_run(key, reading, plan))
+            return None
+        before = reading.resource.status
+        reading = await self._protect(key, reading, plan)
+        reading, plan, did = await self._act(key, reading, observed, plan)
+        if did.created is not None and self._ports.stand_back is not None:
+            # The announcement is enough for whoever comes after us; others wait for a sandbox.
+            await self._ports.stand_back(self._timings.record_patience.total_seconds())
+        findings = findings_of(observed, plan, did)
+        if reading.resource.status != before:
+            findings = replace(findings, announced=plan.reason == CLEANUP)
+        acted = plan
+        if did.created is not None:
+            observed, plan = self._after_create(reading, did.created, observed, plan)
+        progress = self._advance_run(key, reading, plan, did.created)
+        status = await self._record(key, reading, plan, findings, progress)
+        status = status or reading.resource.status
+        if status != before:
+            # A create may be answered by a sandbox that runs already: both are told.
+            told = (acted,) if plan is acted else (acted, plan)
+            news = (progress.event,) if progress is not None and progress.event else ()
+            await self._tell(key, *notes(before, status, *told), *news)
+        self.actions.update(did.done)
+        delay = self._delay(reading, observed, plan, progress)
+        recorded = status is not None and status.sandbox_deletion != before.sandbox_deletion
+        if not (recorded or findings.gone or findings.retired_gone is not None):
+            return delay
+        # What the issue is told of it, or what becomes of a resource without sandboxes, the next
+        # pass sees; our own write wakes nobody.
+        soon = self._timings.settle_check.total_seconds()
+        return soon if delay is None else min(delay, soon)
+
+    async def _act(
+        self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
+    ) -> tuple[Reading, Plan, Did]:
+        """Do what the plan says; return the resource and the plan as they are after it."""
+        done: list[ActionKind] = []
+        created: SandboxView | None = None
+        failure: CallError | None = None
+        announced: Mapping[str, Any] | None = None
+        for action in plan.actions:
+            if action.intent is not None:
+                announced = await self._announce(key, reading, action, observed, plan)
+                continue
+            self._check_charge(reading)
+            self._actor.log(key, reading, observed, action, plan)
+            try:
+                created = await self._actor.send(reading, action) or created
+                done.append(action.kind)
+            except CallError as error:
+                failure, plan = error, setback(plan, error, self._timings)
+            if action.kind is ActionKind.CREATE:
+                result = numbers.OK if failure is None else type(failure).__name__
+                self._books.tally.count(numbers.CREATES, result)
+            if failure is not None:
+                break
+        # Only now, so that the call did not wait for it.
+        reading = self._reread(announced) if announced is not None else reading
+        gone = None if plan.actions else await self._retirement.confirm_oldest(reading)
+        return reading, plan, Did(tuple(done), created, failure, gone)
+
+    async def _close_run(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
+        """Give the run of a resource that goes its last word."""
+        run = reading.resource.status.run
+        if self._runs is None or run is None or run.phase is RunPhase.FINISHED:
+            return reading
+        scene = scene_of(reading, plan, self._ports.clock.now())
+        body = await self._write_status(key, reading, await self._runs.close(key, scene))
+        return self._reread(body) if body is not None else reading
+
+    def _after_create(
+        self, reading: Reading, created: SandboxView, observed: Observed, plan: Plan
+    ) -> tuple[Observed, Plan]:
+        """Take the answer to a create as the look that it is; what must follow, a pass does."""
+        seen = Observed(Present(created), evidence=True)
+        following = self._decide(reading, seen)
+        return (observed, plan) if following.actions else (seen, following)
+
+    def _advance_run(
+        self, key: ResourceKey, reading: Reading, plan: Plan, created: SandboxView | None
+    ) -> Progress | None:
+        status, now = reading.resource.status, self._ports.clock.now()
+        if self._runs is None or (reading.resource.spec.run is None and status.run is None):
+            return None
+        progress = self._runs.advance(key, scene_of(reading, plan, now, created))
+        if progress.doubt:
+            self._observer.doubt(key)
+        return progress
+
+    def _delay(
+        self, reading: Reading, observed: Observed, plan: Plan, progress: Progress | None
+    ) -> float | None:
+        now = self._ports.clock.now()
+        waits = [plan.next_check] if plan.next_check is not None else []
+        if progress is not None and progress.next_check is not None:
+            waits.append(min(progress.next_check, self._timings.longest_wait))
+        if plan.renew_at is not None:
+            # Daytona shows activity with a delay, so a renewal that was just sent is not seen yet.
+            waits.append(max(plan.renew_at - now, self._timings.fleet_tick * 5))
+        expiry = reading.expires_at
+        if expiry is not None and expiry <= now:
+            expiry += self._timings.tell_limit
+        for moment in (reading.wish.until, expiry):
+            if moment is not None:
+                waits.append(min(max(moment - now, timedelta(0)), self._timings.longest_wait))
+        if observed.evidence and isinstance(observed.sandbox, Present):
+            # A sandbox that the fleet view never showed would not be missed by it.
+            waits.append(self._timings.fleet_tick)
+        if reading.desired.memory.unconfirmed:
+            waits.append(self._timings.unknown_check)
+        return min(waits).total_seconds() if waits else None
+
+    async def _protect(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
+        """Put the finalizer back before anything is done that it must outlive."""
+        first = any(each.kind is ActionKind.ANNOUNCE_FIRST_CREATE for each in plan.actions)
+        desired = reading.desired
+        if desired.has_finalizer or desired.deleting or first or not plan.needs_evidence:
+            return reading
+        finalizers = [*reading.resource.metadata.finalizers, FINALIZER]
+        return self._reread(await self._patch(key, reading, {"finalizers": finalizers}))
+
+    async def _patch(
+        self, key: ResourceKey, reading: Reading, metadata: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        self._check_charge(reading)
+        return await self._ports.resources.patch(key, reading.version, {"metadata": metadata})
+
+    async def _announce(
+        self, key: ResourceKey, reading: Reading, action: Action, observed: Observed, plan: Plan
+    ) -> Mapping[str, Any] | None:
+        assert action.intent is not None, "an announcement carries its intent"
+        if action.kind is ActionKind.ANNOUNCE_FIRST_CREATE:
+            note = action.intent.model_dump_json(by_alias=True, exclude_none=True)
+            metadata = {
+                "finalizers": [*reading.resource.metadata.finalizers, FINALIZER],
+                "annotations": {ANNOTATION_FIRST_CREATE: note},
+            }
+            return await self._patch(key, reading, metadata)
+        status = with_intent(reading.resource.status, action.intent)
+        if plan.reason == CLEANUP:
+            # The call changes nothing of what is told of it, so all is told at once.
+            findings = findings_of(observed, plan, Did((ActionKind.DELETE,), None, None, None))
+            status = next_status(reading, plan, findings, self._ports.clock.now(), status)
+        return await self._write_status(key, reading, status)
+
+    async def _release(self, key: ResourceKey, reading: Reading) -> None:
+        kept = [each for each in reading.resource.metadata.finalizers if each != FINALIZER]
+        await self._patch(key, reading, {"finalizers": kept})
+        logger.info("released", extra={"resource": str(key), "uid": key.uid})
+
+    async def _record(
+        self,
+        key: ResourceKey,
+        reading: Reading,
+        plan: Plan,
+        findings: Findings,
+        progress: Progress | None,
+    ) -> Status | None:
+        """Write down what the pass came to; return that, or None if it is nothing new."""
+        now = self._ports.clock.now()
+        base = progress.status if progress is not None else reading.resource.status
+        status = next_status(reading, plan, findings, now, base)
+        status = with_deletion_record(status, reading, findings, now, self._timings)
+        return status if await self._write_status(key, reading, status) is not None else None
+
+    async def _write_status(
+        self, key: ResourceKey, reading: Reading, status: Status
+    ) -> Mapping[str, Any] | None:
+        before = reading.resource.status
+        patch = {} if status == before else merge_patch(before.to_json(), status.to_json())
+        if not patch:
+            return None
+        self._check_charge(reading)
+        body = await self._ports.resources.patch_status(key, reading.version, patch)
+        self._books.written(key, body, before, status, self._ports.clock.now())
+        self._cache.put(body, own=True)
+        return body
+
+    def _reread(self, body: Mapping[str, Any]) -> Reading:
+        self._cache.put(body, own=True)
+        return self._reader.read(body)
+
+    async def _tell(self, key: ResourceKey, *happened: EventNote) -> None:
+        for note in happened:
+            try:
+                await self._ports.resources.note(key, note)
+            except CallError as error:
+                # An Event is a courtesy; losing one must not fail a pass.
+                logger.warning("event lost", extra={"resource": str(key), "error": str(error)})
+
+
+def _urgency(reading: Reading) -> Priority:
+    """Return how urgent the calls of a pass are: what is to end goes before all else."""
+    return {Want.GONE: Priority.KILL, Want.STOPPED: Priority.STOP}.get(
+        reading.desired.want, Priority.CREATE
+    )
+
+
+def _is_pristine(reading: Reading) -> bool:
+    """Tell whether nothing was ever done for the resource, so that there is nothing to look for."""
+    status, desired = reading.resource.status, reading.desired
+    untouched = status.sandbox is None and status.intent is None
+    return untouched and desired.memory.first_create is None and not desired.has_finalizer

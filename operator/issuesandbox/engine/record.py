@@ -1,0 +1,301 @@
+"""What a pass writes down: the new status, from the old one and from what was seen and done.
+
+Pure. A status that says the same as before is not written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from issuesandbox.api.conditions import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    Reason,
+    find,
+    upsert,
+)
+from issuesandbox.api.names import ANNOTATION_FORCE_FINALIZE, LABEL_NAME
+from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.api.spec_sandbox import Sandbox
+from issuesandbox.api.status import MAX_RETIRED, ErrorStatus, Phase, Status
+from issuesandbox.api.status_run import RunPhase, RunStatus
+from issuesandbox.api.status_sandbox import Counters, Intent, IntentKind, Retired, SandboxStatus
+from issuesandbox.domain.cleanup import CLEANUP
+from issuesandbox.domain.deletion_record import begun, with_record
+from issuesandbox.domain.model import ActionKind, Plan
+from issuesandbox.domain.naming import attempt_of
+from issuesandbox.domain.sandbox import SandboxId, SandboxView
+from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.domain.steps_making import UNDELETABLE
+from issuesandbox.domain.usage import booked, sized
+from issuesandbox.domain.wanted import Turn, Wanted, stop_reason
+from issuesandbox.engine.reading import Reading
+
+_COUNTED = {
+    ActionKind.CREATE: "creates",
+    ActionKind.ADOPT: "adoptions",
+    ActionKind.START: "starts",
+    ActionKind.STOP: "stops",
+    ActionKind.RECOVER: "recoveries",
+    ActionKind.DELETE: "deletes",
+}
+
+
+_ENDING = frozenset({CLEANUP, "Deleting"})
+_WAY_OUT = (
+    "The deletion makes no progress; when the sandbox is dealt with by hand, annotate the "
+    f"resource with {ANNOTATION_FORCE_FINALIZE}=true. "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a pass saw and did, as far as the status cares."""
+
+    sandbox: SandboxView | None = None
+    gone: bool = False
+    done: tuple[ActionKind, ...] = ()
+    failure: str | None = None
+    """Why a call of this pass failed."""
+    refused: bool = False
+    """Whether it failed though Daytona could be asked about the sandbox."""
+    not_found: bool = False
+    """Whether it failed because Daytona did not know the sandbox."""
+    replaced: bool = False
+    retired_gone: SandboxId | None = None
+    announced: bool = False
+    """A deletion was announced in this very pass, and counted with that."""
+
+
+def with_intent(status: Status, intent: Intent) -> Status:
+    """Return the status with a step announced; a create retires the sandbox before it."""
+    if intent.kind is IntentKind.CREATE:
+        unanswered = status.intent is not None and status.intent.kind is IntentKind.CREATE
+        status = without_sandbox(status, "Replaced", intent.at)
+        intent = intent.model_copy(update={"repeated": intent.repeated or unanswered})
+    if (intent.kind, intent.reason) == (IntentKind.DELETE, CLEANUP):
+        status = with_record(booked(status, intent.at), begun(intent.sandbox_id))
+    return status.model_copy(update={"intent": intent})
+
+
+def without_sandbox(status: Status, reason: str, now: datetime, *, gone: bool = False) -> Status:
+    """Return the status with its sandbox moved to the retired ones; its name is kept."""
+    status = booked(status, now)
+    sandbox = status.sandbox
+    if sandbox is None or sandbox.id is None:
+        return status
+    retired = Retired(
+        id=sandbox.id, name=sandbox.name, reason=reason, at=now, gone_at=now if gone else None
+    )
+    others = [each for each in status.retired if each.id != sandbox.id]
+    emptied = SandboxStatus(
+        name=sandbox.name,
+        # Without it nobody could tell later that a key opens another organisation.
+        organization_id=sandbox.organization_id,
+        attempt=sandbox.attempt,
+        repeated_create_at=sandbox.repeated_create_at,
+    )
+    return status.model_copy(
+        update={"sandbox": emptied, "intent": None, "retired": _bounded([*others, retired])}
+    )
+
+
+def next_status(
+    reading: Reading, plan: Plan, findings: Findings, now: datetime, base: Status
+) -> Status:
+    """Return what the status should say after a pass; `base` has what the run's step changed."""
+    resource = reading.resource
+    status = _counted(base, findings)
+    if findings.replaced:
+        # The deletion freed the name, so the next create is announced with it.
+        status = with_intent(status, _next_create(status, now))
+    elif findings.gone:
+        status = without_sandbox(status, "Gone", now, gone=True)
+    elif findings.sandbox is not None:
+        status = _with_sandbox(status, findings.sandbox, reading.wish, now)
+    if ActionKind.CREATE in findings.done and status.sandbox is not None:
+        made_from = fingerprint(resource.spec.sandbox)
+        sandbox = status.sandbox.model_copy(update={"spec_hash": made_from})
+        status = status.model_copy(update={"sandbox": sandbox})
+    if ActionKind.RECOVER in findings.done and status.sandbox is not None:
+        sandbox = status.sandbox.model_copy(update={"recovered_at": now})
+        status = status.model_copy(update={"sandbox": sandbox})
+    if plan.last_try and findings.refused and status.intent is not None:
+        undeletable = status.intent.model_copy(update={"reason": UNDELETABLE})
+        status = status.model_copy(update={"intent": undeletable})
+    if findings.retired_gone is not None:
+        status = _confirmed_gone(status, findings.retired_gone, now)
+    issue = resource.spec.issue
+    generation = resource.metadata.generation
+    return status.model_copy(
+        update={
+            "observed_generation": generation,
+            "issue": f"{issue.repository}#{issue.number}",
+            "phase": _phase(plan, resource, status.run),
+            "error": None if plan.synced else ErrorStatus(message=plan.message, code=plan.reason),
+            "conditions": _conditions(reading, status, plan, findings, now),
+        }
+    )
+
+
+def _phase(plan: Plan, resource: IssueSandbox, run: RunStatus | None) -> Phase:
+    """Return the word for people: while the sandbox just runs, the run says how far it is."""
+    if run is None or plan.phase is not Phase.IDLE:
+        return plan.phase
+    if run.phase is not RunPhase.FINISHED:
+        return Phase(run.phase.value)
+    asked = resource.spec.run
+    another = asked is not None and asked.trigger != run.trigger
+    return plan.phase if another or run.outcome is None else Phase(run.outcome.value)
+
+
+def fingerprint(sandbox: Sandbox | None) -> str:
+    """Return a short fingerprint of what a sandbox was asked for."""
+    asked = sandbox.model_dump_json(by_alias=True, exclude_none=True) if sandbox else ""
+    return hashlib.sha256(asked.encode()).hexdigest()[:16]
+
+
+def _next_create(status: Status, now: datetime) -> Intent:
+    sandbox = status.sandbox or SandboxStatus()
+    attempt = (sandbox.attempt or 0) + 1
+    return Intent(kind=IntentKind.CREATE, at=now, name=sandbox.name, attempt=attempt)
+
+
+def _confirmed_gone(status: Status, sandbox_id: SandboxId, now: datetime) -> Status:
+    retired = tuple(
+        each.model_copy(update={"gone_at": now}) if each.id == sandbox_id else each
+        for each in status.retired
+    )
+    return status.model_copy(update={"retired": retired})
+
+
+def _with_sandbox(status: Status, seen: SandboxView, wish: Wanted, now: datetime) -> Status:
+    before = status.sandbox or SandboxStatus()
+    same = before.id == seen.id and before.state == seen.state
+    if not same:
+        status = booked(status, now)
+    sight = sight_of(seen)
+    sandbox = before.model_copy(
+        update={
+            "id": seen.id,
+            # Daytona renames a sandbox when it is deleted; its label keeps the name.
+            "name": seen.labels.get(LABEL_NAME, seen.name),
+            "organization_id": seen.organization_id or before.organization_id,
+            "state": seen.state,
+            "state_since": before.state_since if same and before.state_since else now,
+            "attempt": attempt_of(seen.labels, before.attempt),
+            "stop_reason": stop_reason(before.stop_reason, wish, sight),
+            "repeated_create_at": now if _repeated(status.intent) else before.repeated_create_at,
+        }
+    )
+    usage = sized(
+        status.usage, cpu=seen.cpu, memory=seen.memory, disk=seen.disk, gpu=seen.gpu or None
+    )
+    counters = status.counters or Counters()
+    if sight is Sight.RUNNING and counters.failures:
+        counters = counters.model_copy(update={"failures": 0})
+    intent = None if _settled(status.intent, seen) else status.intent
+    return status.model_copy(
+        update={"sandbox": sandbox, "intent": intent, "counters": counters, "usage": usage}
+    )
+
+
+def _repeated(intent: Intent | None) -> bool:
+    return intent is not None and intent.kind is IntentKind.CREATE and intent.repeated
+
+
+def _settled(intent: Intent | None, seen: SandboxView) -> bool:
+    if intent is None or intent.kind is IntentKind.CREATE:
+        return True
+    if intent.kind is IntentKind.RECOVER:
+        return seen.state != "error"
+    # What was to be replaced runs again; a cleanup that has begun goes on.
+    return intent.reason != CLEANUP and sight_of(seen) is Sight.RUNNING
+
+
+def _counted(status: Status, findings: Findings) -> Status:
+    counters = status.counters or Counters()
+    changes = {
+        name: getattr(counters, name) + findings.done.count(kind)
+        for kind, name in _COUNTED.items()
+        if kind in findings.done and not (findings.announced and kind is ActionKind.DELETE)
+    }
+    if findings.replaced:
+        changes["failures"] = counters.failures + 1
+    return status.model_copy(update={"counters": counters.model_copy(update=changes)})
+
+
+def _conditions(
+    reading: Reading, status: Status, plan: Plan, findings: Findings, now: datetime
+) -> tuple[Condition, ...]:
+    resource = reading.resource
+    running = findings.sandbox is not None and sight_of(findings.sandbox) is Sight.RUNNING
+    # What is being deleted serves nobody, also while Daytona still shows it as it was.
+    running = running and plan.reason not in _ENDING
+    wanted = {
+        ConditionType.READY: (plan.ready, plan.reason, plan.message),
+        ConditionType.SYNCED: _synced(resource, status, plan),
+        ConditionType.SANDBOX_READY: (running, plan.reason, plan.message),
+    }
+    known = {each.type for each in status.conditions}
+    if not plan.admitted or ConditionType.ADMITTED in known:
+        wanted[ConditionType.ADMITTED] = _admitted(reading, plan)
+    if plan.stuck:
+        wanted[ConditionType.DELETION_STUCK] = (True, plan.reason, _WAY_OUT + plan.message)
+    conditions = status.conditions
+    for kind, (holds, why, text) in wanted.items():
+        stands = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
+        generation, before = resource.metadata.generation, find(conditions, kind)
+        if before is not None and _says(before) == (stands, why, text, generation):
+            continue
+        draft = Condition(
+            type=kind,
+            status=stands,
+            reason=why,
+            message=text,
+            last_transition_time=now,
+            observed_generation=generation,
+        )
+        conditions = upsert(conditions, draft)
+    if reading.facts.turn is not Turn.NONE:
+        return conditions
+    # No run is asked for but the one they tell of: they answer this edit too. `kubectl wait`
+    # would wait for ever for a condition that was seen for an older one.
+    seen = {"observed_generation": resource.metadata.generation}
+    return tuple(each.model_copy(update=seen) for each in conditions)
+
+
+def _admitted(reading: Reading, plan: Plan) -> tuple[bool, str, str]:
+    if plan.admitted:
+        return True, "Admitted", "The resource may have a sandbox."
+    held_back = reading.desired.held_back
+    if held_back is not None:
+        return False, held_back.reason, held_back.message
+    return False, plan.reason, plan.message
+
+
+def _says(condition: Condition) -> tuple[str, str, str, int | None]:
+    return condition.status, condition.reason, condition.message, condition.observed_generation
+
+
+def _synced(resource: IssueSandbox, status: Status, plan: Plan) -> tuple[bool, str, str]:
+    if not plan.synced:
+        return False, plan.reason, plan.message
+    made_from = status.sandbox.spec_hash if status.sandbox else None
+    if made_from is not None and made_from != fingerprint(resource.spec.sandbox):
+        text = "spec.sandbox was edited; the next sandbox is made from it."
+        return True, Reason.SANDBOX_OUTDATED, text
+    return True, "Synced", "The last pass could see and do all it needed."
+
+
+def _bounded(retired: list[Retired]) -> tuple[Retired, ...]:
+    # Only ids that are confirmed gone may be forgotten.
+    while len(retired) > MAX_RETIRED:
+        gone = next((each for each in retired if each.gone_at is not None), None)
+        if gone is None:
+            break
+        retired.remove(gone)
+    return tuple(retired)

@@ -1,0 +1,67 @@
+"""What an errand is told: the resource as it was when the errand was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.api.spec_run import Publish, Run
+from issuesandbox.api.status import Status
+from issuesandbox.api.status_run import RunStatus
+from issuesandbox.domain.defaults import RecoveryPolicy
+from issuesandbox.domain.flags import ALL_ON, FlagSet
+from issuesandbox.domain.naming import transcript_name
+from issuesandbox.domain.runs.limits import RunLimits
+from issuesandbox.ports.remote import ZERO
+from issuesandbox.ports.resources import ResourceKey
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One step of one run, and all that is known about it."""
+
+    key: ResourceKey
+    resource: IssueSandbox
+    status: Status
+    """The status with changed limits already in it; what the pass goes on from."""
+    sandbox_id: str
+    limits: RunLimits
+    flags: FlagSet = ALL_ON
+    recovery: RecoveryPolicy = field(default_factory=RecoveryPolicy)
+
+    @property
+    def run(self) -> RunStatus:
+        """Return the run."""
+        assert self.status.run is not None, "an assignment is about a run that began"
+        return self.status.run
+
+    @property
+    def asked(self) -> Run:
+        """Return what the spec asks of the run."""
+        return self.resource.spec.run or Run()
+
+    @property
+    def repository(self) -> str:
+        """Return the repository of the issue."""
+        return self.resource.spec.issue.repository
+
+    @property
+    def publish(self) -> Publish:
+        """Return where the work goes."""
+        return self.asked.publish or Publish()
+
+    @property
+    def publishes(self) -> bool:
+        """Tell whether the work is pushed at all."""
+        return self.publish.enabled
+
+    @property
+    def transcript_name(self) -> str:
+        """Return the ConfigMap of what the agent printed."""
+        return transcript_name(self.key.name, self.run.id)
+
+    @property
+    def old_tip(self) -> str:
+        """Return where the branch must be for the push: as it was in Preparing."""
+        parent = self.run.parent
+        return parent.commit if parent is not None and parent.branch_existed else ZERO

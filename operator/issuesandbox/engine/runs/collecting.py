@@ -1,0 +1,189 @@
+"""Collecting: one commit from the work tree, the transcript, and what the agent used up.
+
+The agent tree is dead before anything is read, and nothing of the agent's is run. Repeated, it
+makes the same commit: parent, date and message are the run's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from issuesandbox.api.spec_cleanup import SaveWork
+from issuesandbox.api.status_run import Outcome
+from issuesandbox.domain.collection import (
+    MAX_PACK,
+    CollectError,
+    Collection,
+    CollectOrder,
+    CommitOrder,
+    collect_command,
+    pack_path,
+    parse_collection,
+    patch_path,
+)
+from issuesandbox.domain.publication import commit_message
+from issuesandbox.domain.redaction import Redactor
+from issuesandbox.domain.reported_tests import reported_tests
+from issuesandbox.domain.runs.chapters import Ending, Harvest
+from issuesandbox.domain.supervision import RunPaths
+from issuesandbox.domain.transcript import HEAD, TAIL, transcript
+from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.following import SURVIVES, Follower
+from issuesandbox.engine.runs.outside import Outside
+from issuesandbox.ports.errors import CallError, Invalid
+from issuesandbox.ports.resources import ResourceKey
+
+AUTHOR = "issuesandbox"
+EMAIL = "issuesandbox@users.noreply.github.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run left behind, with the pack that carries it."""
+
+    collection: Collection
+    pack: bytes = b""
+    patch: str | None = None
+
+    def is_complete(self, *, patch: bool) -> bool:
+        """Tell whether it can be saved as asked: as a patch, too, where there is work."""
+        return not patch or self.patch is not None or self.collection.commit is None
+
+
+class Collector:
+    """Collects the work of all runs; remembers a pack until it is pushed."""
+
+    def __init__(self, outside: Outside, follower: Follower) -> None:
+        self._outside = outside
+        self._follower = follower
+        self._works: dict[ResourceKey, tuple[str, Work]] = {}
+
+    def forget(self, key: ResourceKey) -> None:
+        """Drop what was collected."""
+        self._works.pop(key, None)
+
+    async def collect(self, assignment: Assignment) -> Harvest | Ending:
+        """Make one commit of what the agent left, and have it ready for the push."""
+        try:
+            work = await self.work(assignment)
+        except CollectError as error:
+            # git names files in its complaints, and the agent named the files.
+            watch = await self._follower.informed_watch(assignment)
+            return Ending(Outcome.FAILED, error.code, watch.redactor.redact(str(error)))
+        except Invalid as error:
+            return Ending(Outcome.FAILED, "CollectFailed", str(error))
+        return await self.harvest(assignment, work)
+
+    async def work(self, assignment: Assignment, *, save: SaveWork | None = None) -> Work:
+        """Return what the run left, collected once per process."""
+        known = self._works.get(assignment.key)
+        patch = save is SaveWork.PATCH
+        fits = known is not None and known[0] == assignment.run.id
+        if known is not None and fits and known[1].is_complete(patch=patch):
+            return known[1]
+        survivors = await self._follower.sweep(assignment)
+        if survivors != 0:
+            count = "an unknown number of" if survivors is None else str(survivors)
+            text = f"{count} processes of the agent cannot be killed; the sandbox is stopped"
+            raise CollectError(SURVIVES, text)
+        work = await self._collect(assignment, patch=patch)
+        self._works[assignment.key] = (assignment.run.id, work)
+        return work
+
+    async def decided(self, assignment: Assignment, commit: str) -> Work:
+        """Return the work whose push was decided; its commit's id proves what a pack holds."""
+        known = self._works.get(assignment.key)
+        if known is not None and known[1].collection.commit == commit:
+            return known[1]
+        paths = await self._follower.paths(assignment)
+        path = pack_path(_folder(paths), commit)
+        pack = await self._outside.toolbox.download(assignment.sandbox_id, path, limit=MAX_PACK)
+        return Work(Collection(tree="", commit=commit), pack)
+
+    async def _collect(self, assignment: Assignment, *, patch: bool) -> Work:
+        toolbox, sandbox_id = self._outside.toolbox, assignment.sandbox_id
+        paths = await self._follower.paths(assignment)
+        order = _order(assignment, paths, patch=patch)
+        done = await toolbox.execute(
+            sandbox_id,
+            collect_command(order),
+            seconds=self._outside.timings.collect_timeout.total_seconds(),
+        )
+        found = parse_collection(done.output, order)
+        if found.commit is None:
+            return Work(found)
+        path = pack_path(order.folder, found.commit)
+        pack = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
+        if not patch:
+            return Work(found, pack)
+        path = patch_path(order.folder, found.commit)
+        text = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
+        watch = await self._follower.informed_watch(assignment)
+        return Work(found, pack, watch.redactor.redact(text.decode(errors="replace")))
+
+    async def harvest(self, assignment: Assignment, work: Work | None) -> Harvest:
+        """Return what the status says of the work, if there is any, and keep the transcript."""
+        watch = await self._follower.informed_watch(assignment)
+        facts, redact = await self._follower.facts(assignment), watch.redactor.redact
+        kept = await self._transcript(assignment, watch.redactor)
+        harvest = Harvest(summary=redact(facts.final_text), usage=facts.usage, transcript=kept)
+        if work is None:
+            return harvest
+        found = work.collection
+        changes = (each.model_copy(update={"path": redact(each.path)}) for each in found.changes)
+        summary = redact(found.summary) if found.summary else harvest.summary
+        return replace(
+            harvest,
+            commit=found.commit,
+            changes=tuple(changes),
+            totals=found.totals,
+            summary=summary,
+            tests=reported_tests(summary or ""),
+        )
+
+    async def _transcript(self, assignment: Assignment, redactor: Redactor) -> str | None:
+        """Keep the first and the last of what the agent printed; losing it fails nothing."""
+        name = assignment.transcript_name
+        try:
+            paths = await self._follower.paths(assignment)
+            first = await self._follower.poll(assignment, paths, 0, 0)
+            head, tail, begin = first.chunk[:HEAD], b"", max(HEAD, first.size - TAIL)
+            offset = begin
+            while offset < first.size:
+                more = await self._follower.poll(assignment, paths, offset, 0)
+                if not more.chunk:
+                    break
+                if more.chunk_offset > offset:
+                    tail, begin = b"", more.chunk_offset
+                tail += more.chunk
+                offset = more.next_offset(offset)
+            text = transcript(head, tail, redactor, gap=len(head) < min(begin, first.size))
+            await self._outside.ledgers.put(assignment.key, name, {"transcript": text})
+        except CallError:
+            return None
+        return name
+
+
+def _order(assignment: Assignment, paths: RunPaths, *, patch: bool) -> CollectOrder:
+    run, issue = assignment.run, assignment.resource.spec.issue
+    assert run.parent is not None, "work is collected after its parent was recorded"
+    commit = CommitOrder(
+        parent=run.parent.commit,
+        name=AUTHOR,
+        email=EMAIL,
+        date=run.started_at,
+        message=commit_message(issue.number, issue.title or "", run.id),
+    )
+    return CollectOrder(
+        script=paths.collector,
+        work=paths.work,
+        folder=_folder(paths),
+        nonce=uuid4().hex[:8],
+        commit=commit,
+        patch=patch,
+    )
+
+
+def _folder(paths: RunPaths) -> str:
+    return f"{paths.root}/collected"

@@ -1,0 +1,87 @@
+"""Who does the errands of a run: one hand for each part of the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from issuesandbox.api.status import Comment
+from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
+from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.beside import ahead
+from issuesandbox.engine.runs.collecting import Collector
+from issuesandbox.engine.runs.following import Follower
+from issuesandbox.engine.runs.outside import Outside
+from issuesandbox.engine.runs.preparing import prepare
+from issuesandbox.engine.runs.publishing import Publisher
+from issuesandbox.engine.runs.reporting import Reporter
+from issuesandbox.engine.runs.sources import Hopeless
+from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
+from issuesandbox.ports.errors import CallError
+from issuesandbox.ports.resources import ResourceKey
+
+
+class Crew:
+    """Implements `Steps` on the real outside."""
+
+    def __init__(self, outside: Outside, on_fresh: Callable[[Mapping[str, Any]], None]) -> None:
+        self._outside = outside
+        self._follower = Follower(outside, on_fresh)
+        self._collector = Collector(outside, self._follower)
+        self._publisher = Publisher(outside, self._collector)
+        self._reporter = Reporter(outside)
+
+    async def prepare(self, assignment: Assignment) -> Preparation | Ending:
+        """Make the sandbox ready for the agent."""
+        return await prepare(assignment, self._outside)
+
+    async def follow(self, assignment: Assignment) -> AgentEnd:
+        """Start the agent unless it was started, and follow it to its end."""
+        try:
+            return await self._follower.follow(assignment)
+        except Hopeless as error:
+            return AgentEnd(None, str(error), error.ending)
+
+    def signs(self, key: ResourceKey) -> Signs | None:
+        """Return the signs of life of the agent that is followed."""
+        return self._follower.signs(key)
+
+    async def kill(self, assignment: Assignment) -> None:
+        """Kill the agent and all that descends from it."""
+        await self._follower.kill(assignment)
+
+    async def collect(self, assignment: Assignment) -> Harvest | Ending:
+        """Make one commit of what the agent left, and have it ready for the push."""
+        if not assignment.publishes:
+            return await self._collector.collect(assignment)
+        async with ahead(self._publisher.authorize(assignment)) as refusal:
+            found = await self._collector.collect(assignment)
+            if isinstance(found, Ending) or found.commit is None:
+                return found
+            return await refusal or found
+
+    async def publish(self, assignment: Assignment) -> Published:
+        """Send the push that was decided, then open or update the pull request."""
+        return await self._publisher.publish(assignment)
+
+    async def rescue(self, assignment: Assignment) -> Rescued:
+        """Kill what is left of the agent and save its work."""
+        with suppress(CallError, TimeoutError):
+            await self._follower.kill(assignment)
+        return await self._publisher.rescue(assignment)
+
+    async def tell(self, assignment: Assignment) -> Comment | None:
+        """Write the one comment on the issue."""
+        activity = self._follower.activity(assignment.key)
+        return await self._reporter.tell(assignment, activity)
+
+    def digest(self, assignment: Assignment) -> str:
+        """Return the fingerprint of what the comment should say."""
+        return self._reporter.digest(assignment)
+
+    def forget(self, key: ResourceKey) -> None:
+        """Drop what is remembered of a resource."""
+        self._follower.forget(key)
+        self._collector.forget(key)
+        self._publisher.forget(key)

@@ -1,0 +1,101 @@
+"""The run driver: what a pass does for a run.
+
+Reads where the run is from the status alone, asks for the errand that comes next, and writes
+what an errand found into the status. Never waits and never writes by itself: the pass does,
+guarded by the version that all of this was decided on. That write is also the publish gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from issuesandbox.api.status import Status
+from issuesandbox.domain.runs import chapters
+from issuesandbox.domain.runs.limits import RunLimits
+from issuesandbox.domain.runs.moves import Move, Scene, next_move
+from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.runs.endings import Endings
+from issuesandbox.engine.runs.errands import Errands
+from issuesandbox.engine.runs.mover import Progress, until_news
+from issuesandbox.engine.runs.news import News
+from issuesandbox.engine.runs.onward import Onward
+from issuesandbox.engine.runs.steps import Steps
+from issuesandbox.engine.runs.warnings import with_warning
+from issuesandbox.engine.switches import Switches
+from issuesandbox.ports.resources import ResourceKey
+
+
+class RunDriver:
+    """Makes the moves of all runs; one instance serves all resources."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        wake: Callable[[ResourceKey], None],
+        timings: Timings,
+        defaults: RunLimits,
+        switches: Switches | None = None,
+    ) -> None:
+        errands, switches = Errands(wake), switches or Switches()
+        self._news = News(steps, Errands(wake), timings.comment_refresh)
+        onward = Onward(steps, errands, timings, defaults, switches)
+        endings = Endings(steps, errands, timings, defaults, switches)
+        self._movers = (onward, endings)
+        self._endings = endings
+        self._debounce = timings.trigger_debounce
+        self._warning = timings.deadline_warning
+        self._moves: dict[Move, Callable[[ResourceKey, Scene], Progress]] = {
+            Move.BEGIN: onward.begin,
+            Move.START_OVER: onward.start_over,
+            Move.TRY_AGAIN: onward.try_again,
+            Move.SKIP: onward.skip,
+            Move.PREPARE: onward.prepare,
+            Move.EXECUTE: onward.execute,
+            Move.COLLECT: onward.collect,
+            Move.PUBLISH: onward.publish,
+            Move.REFUSE: endings.refuse,
+            Move.WITHDRAW: endings.withdraw,
+            Move.NOTE_STOP: endings.note_stop,
+            Move.KILL: endings.kill,
+            Move.CANCEL: endings.cancel,
+            Move.TIME_OUT: endings.time_out,
+            Move.GIVE_UP: endings.give_up,
+            Move.RESCUE: endings.rescue,
+            Move.TELL: endings.tell,
+            Move.RETELL: endings.retell,
+        }
+
+    def adopt(self, defaults: RunLimits) -> None:
+        """Go by other default limits from now on, also for runs that are under way."""
+        for mover in self._movers:
+            mover.adopt(defaults)
+
+    def advance(self, key: ResourceKey, scene: Scene) -> Progress:
+        """Make the next move of a resource's run, as far as it can be made now."""
+        scene = replace(scene, debounce=self._debounce)
+        progress = with_warning(scene, self._advance(key, scene), self._warning)
+        status = chapters.ruled(progress.status, scene.policy.recorded(), scene.recovery.recorded())
+        progress = replace(progress, status=status)
+        return self._news.share(key, scene, progress)
+
+    def _advance(self, key: ResourceKey, scene: Scene) -> Progress:
+        move = next_move(scene)
+        if move is Move.NONE:
+            status = scene.resource.status
+            return Progress(status, until_news(status, scene))
+        return self._moves[move](key, scene)
+
+    def has_told(self, key: ResourceKey, scene: Scene) -> bool:
+        """Tell whether the comment on the issue says the last word already."""
+        return self._endings.has_told(key, scene)
+
+    async def close(self, key: ResourceKey, scene: Scene) -> Status:
+        """End the run of a resource that goes for good, its sandbox is gone already."""
+        self._news.drop(key)
+        return await self._endings.close(key, scene)
+
+    def drop(self, key: ResourceKey) -> None:
+        """Leave a resource alone: it is gone, or another replica acts for it."""
+        self._endings.drop(key)
+        self._news.drop(key)

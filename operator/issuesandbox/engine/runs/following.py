@@ -1,0 +1,314 @@
+"""Executing: the agent is started once, followed by one call per tick, and killed for sure.
+
+What the agent printed is read as it comes, so nothing of it has to be kept: after a restart it
+is read again from the beginning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from issuesandbox import inside
+from issuesandbox.api.status_run import Outcome
+from issuesandbox.domain.agents.facts import AgentFacts
+from issuesandbox.domain.agents.stream import StreamReader
+from issuesandbox.domain.agents.verdict import judge
+from issuesandbox.domain.buckets import Priority
+from issuesandbox.domain.comment import Activity
+from issuesandbox.domain.redaction import Redactor
+from issuesandbox.domain.runs.chapters import Ending
+from issuesandbox.domain.supervision import (
+    COLLECTOR,
+    SUPERVISOR,
+    EndedBy,
+    Pulse,
+    PulseError,
+    RunPaths,
+    RunState,
+    kill_command,
+    parse_pulse,
+    poll_command,
+    start_command,
+    sweep_command,
+)
+from issuesandbox.engine.rates import on_behalf_of
+from issuesandbox.engine.runs.agents import (
+    agent_of,
+    environment_of,
+    hidden_values,
+    launch_of,
+    limits_of,
+)
+from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.beside import Beside
+from issuesandbox.engine.runs.live_log import LiveLog
+from issuesandbox.engine.runs.outside import Outside
+from issuesandbox.engine.runs.steps import AgentEnd, Signs
+from issuesandbox.ports.errors import CallError, Unavailable
+from issuesandbox.ports.resources import ResourceKey
+
+# More than an agent prints in one tick, unless it prints without end.
+_MOST = 512 * 1024
+# The reason of a run whose agent could not be killed for sure.
+SURVIVES = "AgentSurvives"
+_LIMITS = frozenset({EndedBy.INACTIVITY, EndedBy.AGENT, EndedBy.RUN})
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is known of an agent that runs."""
+
+    run_id: str
+    reader: StreamReader
+    offset: int = 0
+    started_at: datetime | None = None
+    last_output_at: datetime | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+    missed: bool = False
+    """The supervisor was not there at the last look."""
+    complete: bool = False
+    """The agent has ended, and all that it printed was read."""
+
+    def take(self, pulse: Pulse, now: datetime) -> None:
+        """Learn from one look."""
+        if pulse.chunk:
+            self.reader.feed(pulse.chunk, pulse.chunk_offset)
+        self.offset = pulse.next_offset(self.offset)
+        self.complete = pulse.state is RunState.ENDED and self.offset >= pulse.size
+        if pulse.state is not RunState.ABSENT:
+            self.started_at = self.started_at or now - timedelta(seconds=pulse.started_ago)
+            self.last_output_at = now - timedelta(seconds=pulse.silent_for)
+
+
+class Follower:
+    """Follows the agents of all runs."""
+
+    def __init__(
+        self, outside: Outside, on_fresh: Callable[[Mapping[str, Any]], None] = lambda _: None
+    ) -> None:
+        self._outside = outside
+        self._on_fresh = on_fresh
+        self._watches: dict[ResourceKey, Watch] = {}
+        self._homes: dict[ResourceKey, tuple[str, str]] = {}
+        self._log = LiveLog(outside)
+
+    def forget(self, key: ResourceKey) -> None:
+        """Drop what is known of a resource's agent."""
+        self._watches.pop(key, None)
+        self._homes.pop(key, None)
+        self._log.forget(key)
+
+    def signs(self, key: ResourceKey) -> Signs | None:
+        """Return the signs of life of the agent that is followed."""
+        watch = self._watches.get(key)
+        if watch is None or watch.started_at is None or watch.last_output_at is None:
+            return None
+        return Signs(watch.started_at, watch.last_output_at)
+
+    def activity(self, key: ResourceKey) -> Activity | None:
+        """Return what the agent that is followed did last."""
+        watch = self._watches.get(key)
+        if watch is None:
+            return None
+        facts = watch.reader.facts
+        return Activity(watch.redactor.redact(facts.last_tool or "") or None, facts.turns)
+
+    def watch(self, assignment: Assignment) -> Watch:
+        """Return what is known of the agent, from nothing if it was not followed before."""
+        known = self._watches.get(assignment.key)
+        if known is None or known.run_id != assignment.run.id:
+            known = Watch(assignment.run.id, StreamReader(agent_of(assignment).profile))
+            self._watches[assignment.key] = known
+        return known
+
+    async def informed_watch(self, assignment: Assignment) -> Watch:
+        """Return what is known of the agent, with the secrets that nothing of it may show."""
+        watch = self.watch(assignment)
+        # The agent still has what was in the Secret before somebody changed it.
+        values = await hidden_values(assignment, self._outside)
+        watch.redactor = watch.redactor.with_secrets(values)
+        return watch
+
+    async def paths(self, assignment: Assignment) -> RunPaths:
+        """Return where everything of the run lies."""
+        known, home = self._homes.get(assignment.key, ("", ""))
+        if known != assignment.sandbox_id:
+            home = await self._outside.toolbox.home(assignment.sandbox_id)
+            self._homes[assignment.key] = (assignment.sandbox_id, home)
+        return RunPaths(home, assignment.run.id)
+
+    async def follow(self, assignment: Assignment) -> AgentEnd:
+        """Start the agent unless it was started, and follow it to its end."""
+        paths = await self.paths(assignment)
+        watch = await self.informed_watch(assignment)
+        if assignment.run.agent_started_at is None:
+            pulse = await self._start(assignment, paths)
+            watch.take(pulse, self._outside.clock.now())
+            # From now on nobody may start it again: the pass writes that down.
+            self._on_news(assignment)
+        async with Beside() as beside:
+            end = await self._follow(assignment, paths, watch, beside)
+            # A copy of the output that comes late would hide the whole transcript.
+            await beside.settled()
+        return end
+
+    async def _follow(
+        self, assignment: Assignment, paths: RunPaths, watch: Watch, beside: Beside
+    ) -> AgentEnd:
+        tick = self._outside.timings.run_tick.total_seconds()
+        while True:
+            began = self._outside.clock.monotonic()
+            if assignment.flags.cancellation_checks:
+                # While the sandbox waits for news, so that neither waits for the other.
+                beside.begin("resource", lambda: self._refresh(assignment))
+            pulse = await self.poll(assignment, paths, watch.offset, tick)
+            watch.take(pulse, self._outside.clock.now())
+            if pulse.size - watch.offset > _MOST and pulse.state is RunState.RUNNING:
+                # It prints faster than anybody needs to read: only the newest counts.
+                watch.offset = pulse.size - _MOST
+            end = await self._end(assignment, paths, watch, pulse)
+            if end is not None:
+                return end
+            if self._log.take(assignment, pulse):
+                beside.begin("log", lambda: self._log.keep(assignment, watch.redactor))
+            spent = self._outside.clock.monotonic() - began
+            await asyncio.sleep(max(0.0, tick - spent))
+
+    async def _refresh(self, assignment: Assignment) -> None:
+        """Look at the resource itself: a watch that died unseen must not delay a stop."""
+        with suppress(CallError):
+            self._on_fresh(await self._outside.resources.get(assignment.key))
+
+    def _on_news(self, assignment: Assignment) -> None:
+        self._outside.wake(assignment.key)
+
+    async def _start(self, assignment: Assignment, paths: RunPaths) -> Pulse:
+        outside = self._outside
+        secrets = await environment_of(assignment, outside)
+        launch = launch_of(assignment, paths, assignment.run.session_id or "", secrets)
+        program = {paths.supervisor: inside.script(SUPERVISOR)}
+        await outside.toolbox.upload(assignment.sandbox_id, program)
+        outside.check_charge(assignment)
+        limits = limits_of(assignment, outside.clock.now())
+        command = start_command(paths, limits, launch.argv, launch.stdin_path)
+        return await self._ask(assignment, command, launch.env)
+
+    async def poll(
+        self, assignment: Assignment, paths: RunPaths, offset: int, wait: float
+    ) -> Pulse:
+        """Look at the agent once; returns at its end or after `wait` seconds."""
+        started_at = self.watch(assignment).started_at
+        limits = limits_of(assignment, started_at or self._outside.clock.now())
+        return await self._ask(assignment, poll_command(paths, offset, wait, _MOST, limits))
+
+    async def _ask(
+        self, assignment: Assignment, command: str, env: Mapping[str, str] | None = None
+    ) -> Pulse:
+        timings = self._outside.timings
+        seconds = (timings.toolbox_timeout + timings.run_tick).total_seconds()
+        done = await self._outside.toolbox.execute(
+            assignment.sandbox_id, command, seconds=seconds, env=env
+        )
+        try:
+            return parse_pulse(done.output)
+        except PulseError as error:
+            raise Unavailable(f"the sandbox gave no usable answer: {error}") from error
+
+    async def _end(
+        self, assignment: Assignment, paths: RunPaths, watch: Watch, pulse: Pulse
+    ) -> AgentEnd | None:
+        facts = watch.reader.facts
+        watch.missed = watch.missed and pulse.state is not RunState.RUNNING
+        if pulse.state in (RunState.ABSENT, RunState.LOST):
+            if not watch.missed:
+                # A sandbox that is being destroyed looks the same: Daytona is asked first.
+                watch.missed = True
+                raise Unavailable("the agent's supervisor does not answer")
+            words = "The agent's supervisor or its files are gone; the sandbox is stopped."
+            if pulse.problem:
+                words += f" It said: {watch.redactor.redact(pulse.problem)}"
+            ending = Ending(Outcome.FAILED, "SupervisorLost", words)
+            return AgentEnd(None, words, ending, sure=False)
+        if pulse.state is not RunState.ENDED:
+            over = self._overdue(assignment, watch) or _refused(facts)
+            if over is None:
+                return None
+            await self.kill(assignment)
+            return AgentEnd(None, over.message or "", over)
+        if not watch.complete:
+            await self._read_on(assignment, paths, watch)
+        return _end_of(pulse, watch)
+
+    def _overdue(self, assignment: Assignment, watch: Watch) -> Ending | None:
+        """Return the end of an agent that outlived its limit: it may have changed the file."""
+        started = assignment.run.agent_started_at or watch.started_at
+        if started is None or not assignment.flags.authoritative_timeout:
+            return None
+        limit = assignment.limits.agent + self._outside.timings.agent_grace
+        if self._outside.clock.now() - started < limit:
+            return None
+        words = "The agent ran for longer than limits.agent although its supervisor was to end it."
+        return Ending(Outcome.TIMED_OUT, "AgentTimeout", words)
+
+    async def facts(self, assignment: Assignment) -> AgentFacts:
+        """Return what the agent said, read again where another replica had followed it."""
+        watch = self.watch(assignment)
+        if not watch.complete:
+            await self._read_on(assignment, await self.paths(assignment), watch)
+        return watch.reader.facts
+
+    async def _read_on(self, assignment: Assignment, paths: RunPaths, watch: Watch) -> None:
+        while True:
+            more = await self.poll(assignment, paths, watch.offset, 0)
+            watch.take(more, self._outside.clock.now())
+            if not more.chunk or watch.offset >= more.size:
+                return
+
+    async def kill(self, assignment: Assignment) -> None:
+        """Kill the agent and all that descends from it."""
+        paths = await self.paths(assignment)
+        with on_behalf_of(Priority.KILL):
+            async with asyncio.timeout(self._outside.timings.kill_timeout.total_seconds()):
+                pulse = await self._ask(assignment, kill_command(paths))
+        if pulse.state is RunState.ENDED and not pulse.survivors:
+            self._outside.books.stops.agent_dead(assignment.key, self._outside.clock.now())
+
+    async def sweep(self, assignment: Assignment) -> int | None:
+        """Kill whatever is left of the run; return how many remain, None if that is unknown.
+
+        Brings along what collects the work next.
+        """
+        paths = await self.paths(assignment)
+        files = {paths.supervisor: SUPERVISOR, paths.collector: COLLECTOR}
+        programs = {path: inside.script(name) for path, name in files.items()}
+        await self._outside.toolbox.upload(assignment.sandbox_id, programs)
+        pulse = await self._ask(assignment, sweep_command(paths))
+        return pulse.survivors
+
+
+def _refused(facts: AgentFacts) -> Ending | None:
+    if not facts.unauthorized:
+        return None
+    words = "The model refuses the key: check the Secret of the agent."
+    return Ending(Outcome.FAILED, "AgentUnauthorized", words)
+
+
+def _end_of(pulse: Pulse, watch: Watch) -> AgentEnd:
+    verdict = judge(watch.reader.facts, pulse.exit_code, pulse.ended_by)
+    # The agent's last words may hold anything that it could read.
+    words = watch.redactor.redact(verdict.message)
+    sure = not pulse.survivors
+    if verdict.ok and sure:
+        return AgentEnd(pulse.exit_code, words)
+    if verdict.ok:
+        words = f"{pulse.survivors} processes of the agent could not be killed."
+        ending = Ending(Outcome.FAILED, SURVIVES, words)
+        return AgentEnd(pulse.exit_code, words, ending, sure=False)
+    over = pulse.ended_by in _LIMITS
+    ending = Ending(Outcome.TIMED_OUT if over else Outcome.FAILED, verdict.reason, words)
+    return AgentEnd(pulse.exit_code, words, ending, sure)

@@ -1,0 +1,1 @@
+"""The edges: command line, kopf handlers, HTTP endpoints and the composition root."""

@@ -1,0 +1,1 @@
+"""`issuesandbox webhook`: GitHub's events in, resources out."""

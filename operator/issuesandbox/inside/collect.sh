@@ -1,0 +1,222 @@
+#!/bin/sh
+# Turns what a run left in its work tree into one commit and a pack, inside the sandbox.
+#
+#   collect.sh commit|patch WORK FOLDER NONCE PARENT REST SUMMARY PACK_LIMIT
+#
+# WORK is the clone and PARENT the commit its work is based on. REST is the commit object after
+# its `tree` line, in base64: the operator writes it and can so tell the commit's id. SUMMARY is
+# a file in WORK that is read and not committed. FOLDER gets the results, COMMIT.pack and, for
+# `patch`, COMMIT.patch; NONCE tells calls at the same time apart. The answer goes to standard
+# output, one word and one value per line, file names in base64, and is complete when its last
+# line is `end`.
+#
+# Nothing in the work tree or its `.git` is trusted: it was an agent's to change. `.git` only
+# lends its objects. Configuration, index, attributes, ignore rules outside the tree and hooks
+# are our own, so that no filter, hook, monitor, driver or include named there is ever run.
+set -u
+umask 077
+LC_ALL=C
+export LC_ALL
+
+names_limit=32768
+summary_limit=6144
+detail_limit=600
+# A ConfigMap holds little more.
+patch_limit=921600
+
+say() { printf '%s %s\n' "$1" "$2"; }
+
+fail() {
+    say error "$1"
+    [ ! -f "$out/errors" ] || say detail "$(tail -c "$detail_limit" "$out/errors" | encoded)"
+    say end -
+    exit 0
+}
+
+encoded() { base64 | tr -d '\n'; }
+
+# Some versions of wc put spaces before the number.
+size_of() { echo $(($(wc -c <"$1"))); }
+
+# An agent may have put programs of its own into its home: they are not taken from there.
+trusted_path() {
+    set -f
+    IFS=:
+    found=
+    for folder in $PATH; do
+        case $folder/ in
+        "$home"/*) ;;
+        /*) found=$found$folder: ;;
+        esac
+    done
+    unset IFS
+    set +f
+    printf '%s' "$found/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+}
+
+forget_environment() {
+    for name in $(env | sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'); do
+        unset "$name"
+    done
+}
+
+# A repository with nothing in it but our configuration. It takes the parent as the beginning of
+# all history, so that nothing before it is ever read.
+make_repository() {
+    mkdir -p "$out/git/objects/info" "$out/git/refs" "$out/home" || fail NoSpace
+    echo 'ref: refs/heads/collected' >"$out/git/HEAD"
+    echo "$parent" >"$out/git/shallow"
+    printf '%s\n' "$work/.git/objects" >"$out/git/objects/info/alternates"
+    rm -f "$work/.git/objects/info/alternates" "$work/.git/objects/info/http-alternates"
+    cat >"$out/git/config" <<'END' || fail NoSpace
+[core]
+	repositoryformatversion = 0
+	bare = false
+	fileMode = true
+	symlinks = true
+	ignoreCase = false
+	autocrlf = false
+	safecrlf = false
+	protectNTFS = false
+	protectHFS = false
+	untrackedCache = false
+	preloadIndex = false
+	hooksPath = /dev/null
+	attributesFile = /dev/null
+	excludesFile = /dev/null
+	bigFileThreshold = 16m
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[submodule]
+	recurse = false
+[diff]
+	ignoreSubmodules = all
+[advice]
+	addEmbeddedRepo = false
+END
+    export HOME="$out/home" XDG_CONFIG_HOME="$out/home"
+    export GIT_DIR="$out/git" GIT_WORK_TREE="$work" GIT_INDEX_FILE="$out/index"
+    export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null
+    export GIT_ATTR_NOSYSTEM=1 GIT_NO_REPLACE_OBJECTS=1 GIT_NO_LAZY_FETCH=1
+    export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 GIT_LITERAL_PATHSPECS=0
+}
+
+# git would wait for ever at a named pipe in the place of one of its files, and commits none.
+remove_pipes() { find "$work" \( -type p -o -type c -o -type b \) -exec rm -f {} +; }
+
+# One name per line and back; small versions of sed cannot take a NUL inside a line.
+as_lines() { tr '\0\n' '\n\001'; }
+as_names() { tr '\n\001' '\0\n'; }
+
+# What git must not look into: it would run `git status` inside, under that repository's own
+# configuration. Submodules of the parent keep their place, other repositories are left out.
+list_repositories() {
+    git ls-tree -r -z "$parent" | as_lines |
+        sed -n 's/^160000 commit [0-9a-f]*	//p' | as_names >"$out/submodules"
+    git ls-files -z --others --exclude-standard | as_lines |
+        sed -n 's,/$,,p' | as_names >"$out/nested"
+}
+
+excluded() { # FILE: its names as pathspecs; mostly there are none
+    [ ! -s "$1" ] || as_lines <"$1" | sed 's/^/:(top,exclude,literal)/' | as_names
+}
+
+stage() {
+    git read-tree "$parent" || fail RepositoryDamaged
+    list_repositories
+    {
+        printf '.\0:(top,exclude,literal)%s\0' "$summary"
+        excluded "$out/submodules"
+        excluded "$out/nested"
+    } >"$out/paths"
+    # 1: some files could not be read; they stay as they were.
+    git add --all --ignore-errors --pathspec-from-file="$out/paths" --pathspec-file-nul
+    [ $? -le 1 ] || fail StageFailed
+    # Takes the commit that a submodule's HEAD names, without running anything in it.
+    [ ! -s "$out/submodules" ] ||
+        git update-index --add --remove -z --stdin <"$out/submodules" || :
+}
+
+differences() {
+    git diff-tree -r -M --no-ext-diff --no-textconv --ignore-submodules=none "$@" \
+        "$parent" "$tree"
+}
+
+tell_changes() {
+    # One line per file, its fifth word what happened to it, and a last one that sums all up.
+    differences --raw --shortstat |
+        awk '!/^:/ { lines = $0; next } { files++ } $5 == "A" { created++ } $5 == "D" { deleted++ }
+        END { printf "files %d\ncreated %d\ndeleted %d\nlines %s\n", files, created, deleted, lines }'
+    say status "$(differences --name-status -z | head -c "$names_limit" | encoded)"
+    say numbers "$(differences --numstat -z | head -c "$names_limit" | encoded)"
+}
+
+tell_summary() {
+    file=$work/$summary
+    if [ -f "$file" ] && [ ! -L "$file" ]; then
+        say summary "$(head -c "$((summary_limit + 1))" "$file" | encoded)"
+    fi
+}
+
+make_commit() {
+    { printf 'tree %s\n' "$tree" && printf '%s' "$rest" | base64 -d; } >"$out/commit" ||
+        fail NoSpace
+    commit=$(git hash-object -t commit -w --no-filters "$out/commit") || fail CommitFailed
+}
+
+make_pack() {
+    printf '%s\n^%s\n' "$commit" "$parent" |
+        git pack-objects --revs --thin --stdout -q |
+        head -c "$((pack_limit + 1))" >"$out/pack" || fail NoSpace
+    pack_size=$(size_of "$out/pack")
+    [ "$pack_size" -gt 0 ] || fail PackFailed
+    [ "$pack_size" -le "$pack_limit" ] || fail PackTooLarge
+    mv -f "$out/pack" "$folder/$commit.pack" || fail NoSpace
+}
+
+make_patch() {
+    differences -p --binary --full-index --no-color --src-prefix=a/ --dst-prefix=b/ \
+        >"$out/patch" || fail NoSpace
+    [ "$(size_of "$out/patch")" -le "$patch_limit" ] || fail PatchTooLarge
+    mv -f "$out/patch" "$folder/$commit.patch" || fail NoSpace
+    say patch "$(size_of "$folder/$commit.patch")"
+}
+
+collect() {
+    remove_pipes
+    [ -d "$work/.git/objects" ] || fail RepositoryDamaged
+    command -v git >/dev/null || fail GitMissing
+    make_repository
+    before=$(git rev-parse --verify "$parent^{tree}") || fail RepositoryDamaged
+    stage
+    tree=$(git write-tree) || fail TreeFailed
+    say tree "$tree"
+    nested=0
+    [ ! -s "$out/nested" ] || nested=$(($(tr -cd '\0' <"$out/nested" | wc -c)))
+    say nested "$nested"
+    tell_summary
+    if [ "$tree" != "$before" ]; then
+        make_commit
+        make_pack
+        say commit "$commit"
+        say pack "$pack_size"
+        tell_changes
+        [ "$mode" != patch ] || make_patch
+    fi
+    say end -
+}
+
+mode=$1 work=$2 folder=$3 out=$3/collect.$4 parent=$5 rest=$6 summary=$7 pack_limit=$8
+home=${0%/*/*/*}
+PATH=$(trusted_path)
+forget_environment
+say collected 1
+rm -rf "$out"
+{ mkdir -p "$folder" && mkdir "$out"; } 2>/dev/null || fail NoSpace
+trap 'cd / && rm -rf "$out"' EXIT
+if [ ! -d "$work" ] || [ -L "$work" ] || ! cd "$work"; then
+    fail WorkspaceLost
+fi
+collect 2>"$out/errors"

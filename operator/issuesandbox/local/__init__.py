@@ -1,0 +1,1 @@
+"""The local world (extra `local`): control plane, simulators and scripted agent on one machine."""

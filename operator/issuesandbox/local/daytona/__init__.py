@@ -1,0 +1,1 @@
+"""A Daytona that runs on one machine: the same API, real processes, faults on request."""

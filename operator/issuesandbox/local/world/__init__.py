@@ -1,0 +1,1 @@
+"""The whole world on one machine: API server, simulators, operator, and the story they tell."""

@@ -1,0 +1,181 @@
+"""Agents that fight back: whatever they do, the run ends as it should and nothing survives."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from run_stage import QUICK, RunStage, scenario
+from sandbox_sight import home_of, processes_of, sandbox_of
+
+# Nothing is stopped or deleted by policy, so that only the rules for safety are seen.
+RETAIN = {"onSuccess": "Retain", "onFailure": "Retain", "onTimeout": "Retain"}
+SHORT = {"limits": {"inactivity": "5s", "agent": "8s"}}
+RUN = "$(ls -d $HOME/.issuesandbox/run/*)"
+LONG = {"limits": {"inactivity": "30s", "agent": "60s"}}
+
+
+async def begin(runs: RunStage, script: dict[str, tuple[str, ...]], run: dict[str, Any]) -> None:
+    for name, steps in script.items():
+        await runs.run_issue(*steps, name=name, run=run, cleanup=RETAIN)
+
+
+async def ends(runs: RunStage, names: list[str], seconds: float = 60) -> dict[str, dict[str, Any]]:
+    found = await asyncio.gather(*(runs.until_finished(each, seconds) for each in names))
+    return dict(zip(names, found, strict=True))
+
+
+async def test_agents_that_do_not_end_or_leave_something_behind(runs: RunStage) -> None:
+    timings = runs.stage.timings(**{**QUICK, "agent_grace": "4s"})
+    await runs.start_operator(ISSUESANDBOX_TIMINGS=timings)
+    over = {
+        "deaf": ("write a.txt a", "deaf", "forever 1"),
+        "stubborn": ("deaf", "stubborn 3"),
+        # It gives itself all the time in the world.
+        "greedy": (
+            f'bash cd {RUN}; (setsid sh -c \'while :; do printf "%-63s\\\\n" "0 0 0 Output ." '
+            "1<>limits; sleep 0.02; done' &) ; true",
+            "forever 0.2",
+        ),
+    }
+    done = {
+        "nohup": ("nohup 1000", "bash setsid sleep 1000 >/dev/null 2>&1 &", "write a.txt a"),
+        # It says that it has ended, in the words of its supervisor, and goes on.
+        "liar": (
+            "write a.txt a",
+            "done",
+            f"bash cd {RUN} && for file in exit over drained; do printf '%-63s' 0 >$file; done",
+            "deaf",
+            "forever 1",
+        ),
+        "restless": ("bash (setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' &) ; true",),
+    }
+    full = {
+        # Its last words found no room, so nobody knows whether it was done.
+        "full": (
+            "write a.txt a",
+            f"bash cd {RUN} && rm -f out.* && ln -s /dev/full out.000000000000000",
+            "say Done.",
+        ),
+    }
+    await begin(runs, over, SHORT)
+    await begin(runs, {**done, **full}, LONG)
+    found = await ends(runs, [*over, *done, *full])
+    assert (found["full"]["outcome"], found["full"]["reason"]) == ("Failed", "AgentNoResult")
+    assert f"refs/heads/{found['full']['savedWork']['ref']}" in await runs.refs()
+    for name in over:
+        assert (found[name]["outcome"], found[name]["reason"]) == ("TimedOut", "AgentTimeout")
+        assert (await sandbox_of(runs, name))["state"] == "stopped"
+    for name in done:
+        assert found[name]["outcome"] == "Succeeded"
+        assert (await sandbox_of(runs, name))["state"] == "started"
+    for name in found:
+        assert await processes_of(runs, name) == [], name
+
+
+async def test_agents_that_print_without_measure(runs: RunStage) -> None:
+    await runs.start_operator()
+    script = {
+        "flood": ("flood 60", "write a.txt a", "say The last words."),
+        "binary": ("binary 300000", "write a.txt a", "say The last words."),
+        "longline": ("longline 20", "write a.txt a", "say The last words."),
+        "garbage": (
+            'raw {"type": "result", "is_error": {"deep": [1]}, "num_turns": -5}',
+            "raw issuesandbox-pulse",
+            "raw state ENDED",
+            "unknown surprise",
+            "stderr \\n\\tnot a line",
+            "write a.txt a",
+            "say The last words.",
+        ),
+    }
+    await begin(runs, script, LONG)
+    found = await ends(runs, list(script))
+    for name, run in found.items():
+        assert (run["outcome"], run.get("reason")) == ("Succeeded", None), name
+        path = f"/api/v1/namespaces/{runs.stage.namespace}/configmaps/{run['transcript']}"
+        text = (await runs.stage.api("GET", path))["data"]["transcript"]
+        assert len(text.encode()) <= 900 * 1024
+        assert "The last words." in text, name
+        assert (await runs.stage.status(name))["summary"]["text"] == "The last words."
+
+
+async def test_an_agent_that_attacks_its_supervisor_costs_the_sandbox_its_run(
+    runs: RunStage,
+) -> None:
+    # The policy says that the sandbox is left alone; without a supervisor it is stopped.
+    await runs.start_operator()
+    own = "$HOME/.issuesandbox"
+    script = {
+        "files": ("write a.txt a", f'bash rm -rf "{own}"', "deaf", "forever 1"),
+        "program": ("write a.txt a", f'bash echo exit >"{own}/bin/supervisor.sh"', "forever 1"),
+        "killed": (
+            "write a.txt a",
+            f'bash kill -9 $(tr -d " " <"{RUN}/pid")',
+            "deaf",
+            "forever 1",
+        ),
+        "blocked": (
+            "write a.txt a",
+            f'bash rm -rf "{own}"; echo taken >"{own}"',
+            "deaf",
+            "forever 1",
+        ),
+    }
+    await begin(runs, script, LONG)
+    found = await ends(runs, list(script))
+    for name, run in found.items():
+        assert (run["outcome"], run["reason"]) == ("Failed", "SupervisorLost"), name
+        assert (await sandbox_of(runs, name))["state"] == "stopped", name
+        assert await processes_of(runs, name) == []
+        condition = await runs.stage.condition(name, "AgentCompleted")
+        assert (condition["status"], condition["reason"]) == ("False", "SupervisorLost")
+    # What can still be read is not lost.
+    refs = await runs.refs()
+    for name in ("files", "program", "killed"):
+        assert f"refs/heads/{found[name]['savedWork']['ref']}" in refs
+
+
+async def test_traps_that_an_agent_leaves_catch_nobody(runs: RunStage, tmp_path: Path) -> None:
+    await runs.start_operator()
+    marker = tmp_path / "marker"
+    planted = f"echo caught >>{marker}"
+    shells = "; ".join(
+        f"echo '{planted}' >>$HOME/{each}"
+        for each in (".bashrc", ".profile", ".bash_profile", ".zshenv", ".zshrc", ".shinit")
+    )
+    tools = "; ".join(
+        f"printf '#!/bin/sh\\n{planted}\\n' >$HOME/bin/{each}; chmod +x $HOME/bin/{each}"
+        for each in ("git", "sh", "awk", "sed", "head", "tail", "base64", "sha256sum")
+    )
+    script = {
+        "traps": (
+            "write a.txt a",
+            *(f"plant {trap} {marker}" for trap in ("hooks", "hookspath", "filter", "fsmonitor")),
+            f"bash printf '[core]\\n\\tfsmonitor = {planted}\\n' >$HOME/.gitconfig",
+            f"bash {shells}; mkdir -p $HOME/bin; {tools}",
+            # What git itself ran for the agent up to here does not count.
+            f"bash rm -f {marker}",
+        ),
+        "gone": ('bash rm -rf "$HOME/work"',),
+        "elsewhere": (
+            'bash mkdir $HOME/other && touch $HOME/other/kept && rm -rf "$HOME/work"',
+            'bash ln -s "$HOME/other" "$HOME/work"',
+        ),
+    }
+    await begin(runs, script, {**LONG, "keepAlive": True})
+    found = await ends(runs, list(script))
+    assert found["traps"]["outcome"] == "Succeeded"
+    assert not marker.exists(), marker.read_text()
+    for name in ("gone", "elsewhere"):
+        assert (found[name]["outcome"], found[name]["reason"]) == ("Failed", "WorkspaceLost"), name
+    # The next run in the same sandbox begins with a clean repository in its own place.
+    for name in ("traps", "elsewhere"):
+        await runs.trigger("2", name=name, promptTemplate=scenario("write b.txt b"))
+    for name in ("traps", "elsewhere"):
+        again = await runs.until_finished(name, trigger="2")
+        assert (again["outcome"], again.get("reason")) == ("Succeeded", None), name
+    assert not marker.exists(), marker.read_text()
+    assert not (await home_of(runs, "traps") / "work/.git/hooks/pre-commit").exists()
+    assert (await home_of(runs, "elsewhere") / "other/kept").exists()

@@ -1,0 +1,67 @@
+"""A cable to the API server that can be pulled out and plugged in again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+
+class Cable:
+    def __init__(self, server: str) -> None:
+        parts = urlsplit(server)
+        self._target = (parts.hostname or "", parts.port or 443)
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+
+    @property
+    def address(self) -> str:
+        return f"https://127.0.0.1:{self._port}"
+
+    async def plug(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def pull(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for writer in list(self._writers):
+            writer.transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        with suppress(OSError, asyncio.CancelledError):
+            there, back = await asyncio.open_connection(*self._target)
+            self._writers |= {writer, back}
+            try:
+                await asyncio.gather(_copy(reader, back), _copy(there, writer))
+            finally:
+                writer.transport.abort()
+                back.transport.abort()
+                self._writers -= {writer, back}
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while data := await source.read(65536):
+        sink.write(data)
+        await sink.drain()
+    raise ConnectionResetError
+
+
+@asynccontextmanager
+async def cable(server: str) -> AsyncIterator[Cable]:
+    made = Cable(server)
+    await made.plug()
+    try:
+        yield made
+    finally:
+        await made.pull()

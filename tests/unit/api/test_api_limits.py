@@ -1,0 +1,65 @@
+"""How large a resource can become, and how long texts are cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.api.schema_objects import maximal_object
+
+from issuesandbox.api.constraints import clip
+from issuesandbox.api.status import ErrorStatus, Summary
+
+KIB = 1024
+
+
+def size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def test_the_largest_object_is_under_300_kib() -> None:
+    assert size(maximal_object()) < 300 * KIB
+
+
+def test_the_largest_spec_fits_the_annotation_of_kubectl_apply() -> None:
+    # kubectl apply keeps a second copy of the spec in an annotation of at most 256 KiB.
+    assert size(maximal_object()["spec"]) < 256 * KIB
+
+
+def test_the_largest_summary_is_under_8_kib() -> None:
+    assert size(maximal_object()["status"]["summary"]) < 8 * KIB
+
+
+@given(text=st.text(), limit=st.integers(3, 40))
+def test_a_cut_text_fits_and_is_whole_characters(text: str, limit: int) -> None:
+    cut = clip(text, limit)
+    assert len(cut.encode()) <= limit
+    assert cut == text or text.startswith(cut.removesuffix("…"))
+
+
+def test_a_text_that_fits_is_left_alone() -> None:
+    assert clip("äöü", 6) == "äöü"
+
+
+def test_a_lone_surrogate_cannot_break_a_status() -> None:
+    assert ErrorStatus(message="a\ud800b", code="X").message == "a?b"
+
+
+# R87
+def test_a_long_error_is_cut_and_not_refused() -> None:
+    error = ErrorStatus(message="m" * 5000, code="c" * 500, details="d" * 5000)
+    assert [len(text.encode()) for text in (error.message, error.code, error.details or "")] == [
+        1000,
+        50,
+        2000,
+    ]
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "😀"])
+def test_a_long_summary_is_cut_by_bytes(letter: str) -> None:
+    text = Summary(text=letter * 9000).text
+    assert text is not None
+    assert 6144 - 4 < len(text.encode()) <= 6144

@@ -1,0 +1,57 @@
+"""The one wire that every outgoing call of an operator goes over; it can end the operator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TypeVar
+
+from issuesandbox.ports.errors import Unavailable
+
+Answer = TypeVar("Answer")
+
+
+class Fate(Enum):
+    """What becomes of the operator, or of its call."""
+
+    DIES_BEFORE = auto()
+    DIES_AFTER = auto()
+    ANSWER_LOST = auto()
+
+
+@dataclass
+class Wire:
+    """Carries every call; one of them may be doomed."""
+
+    doomed: int | None = None
+    """Which call it is, counted from 0."""
+    named: str | None = None
+    """Which call it is, by its name."""
+    fate: Fate = Fate.DIES_BEFORE
+    calls: list[str] = field(default_factory=list)
+    death: asyncio.Event = field(default_factory=asyncio.Event)
+    interruption: Callable[[], None] | None = None
+    """What happens in the world right before the doomed call, instead of its fate."""
+
+    async def carry(self, what: str, effect: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Make a call."""
+        doomed = len(self.calls) == self.doomed or what == self.named
+        self.calls.append(what)
+        if doomed and self.interruption is not None:
+            self.interruption()
+            doomed = False
+        if doomed and self.fate is Fate.DIES_BEFORE:
+            await self._die()
+        answer = await effect()
+        if doomed and self.fate is Fate.DIES_AFTER:
+            await self._die()
+        if doomed:
+            raise Unavailable(f"the answer to {what} was lost")
+        return answer
+
+    async def _die(self) -> None:
+        """Never go on: the process is gone."""
+        self.death.set()
+        await asyncio.Event().wait()

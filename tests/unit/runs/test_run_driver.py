@@ -1,0 +1,333 @@
+"""Passes of the driver with errands that a test holds in its hands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.api.status import Comment
+from issuesandbox.api.status_run import Outcome
+from issuesandbox.domain.cleanup import CleanupPolicy
+from issuesandbox.domain.defaults import RecoveryPolicy
+from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
+from issuesandbox.domain.runs.limits import RunLimits
+from issuesandbox.domain.runs.moves import Scene
+from issuesandbox.domain.sandbox import SandboxId
+from issuesandbox.domain.supervision import RunPaths
+from issuesandbox.domain.timings import Timings
+from issuesandbox.domain.wanted import Turn
+from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.driver import RunDriver
+from issuesandbox.engine.runs.following import Follower
+from issuesandbox.engine.runs.outside import Outside
+from issuesandbox.engine.runs.probing import MUTE
+from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
+from issuesandbox.ports.errors import CallError, Invalid, Unavailable
+from issuesandbox.ports.resources import ResourceKey
+from issuesandbox.ports.toolbox import Executed
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+KEY = ResourceKey("team", "one", "u-1")
+
+
+class Hands:
+    """`Steps` that go on for ever, unless told to fail."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.seen: list[Assignment] = []
+        self.failure: CallError | None = None
+        self.told = 0
+
+    async def prepare(self, assignment: Assignment) -> Preparation | Ending:
+        return await self._go("prepare", assignment)
+
+    async def follow(self, assignment: Assignment) -> AgentEnd:
+        return await self._go("follow", assignment)
+
+    async def kill(self, assignment: Assignment) -> None:
+        await self._go("kill", assignment)
+
+    async def collect(self, assignment: Assignment) -> Harvest | Ending:
+        return await self._go("collect", assignment)
+
+    async def publish(self, assignment: Assignment) -> Published:
+        return await self._go("publish", assignment)
+
+    async def rescue(self, assignment: Assignment) -> Rescued:
+        return await self._go("rescue", assignment)
+
+    async def tell(self, assignment: Assignment) -> Comment | None:
+        self.told += 1
+        await asyncio.Event().wait()
+        return None
+
+    def signs(self, key: ResourceKey) -> Signs | None:
+        return None
+
+    def digest(self, assignment: Assignment) -> str:
+        return ""
+
+    def forget(self, key: ResourceKey) -> None:
+        return
+
+    async def _go(self, what: str, assignment: Assignment) -> Any:
+        self.asked.append(what)
+        self.seen.append(assignment)
+        if self.failure is not None:
+            raise self.failure
+        await asyncio.Event().wait()
+
+
+def stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def scene(phase: str, spec: dict[str, Any] | None = None, **run: Any) -> Scene:
+    started = NOW - timedelta(minutes=1)
+    whole = {
+        "id": "r1",
+        "attempt": 1,
+        "phase": phase,
+        "trigger": "1",
+        "startedAt": stamp(started),
+        "deadlines": {"run": stamp(started + timedelta(minutes=15))},
+        **run,
+    }
+    body = {
+        "metadata": {"name": "one", "namespace": "team", "uid": "u-1"},
+        "spec": {
+            "issue": {"repository": "octo/hello", "number": 1},
+            "run": {"trigger": "1"},
+            **(spec or {}),
+        },
+        "status": {"run": whole, "sandbox": {"id": "sb-1", "attempt": 1}},
+    }
+    resource = IssueSandbox.model_validate(body)
+    return Scene(resource, Turn.ADMITTED, NOW, sandbox_id=SandboxId("sb-1"), attempt=1)
+
+
+@pytest.fixture
+def hands() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def driver(hands: Hands) -> RunDriver:
+    return RunDriver(hands, lambda _: None, Timings(), RunLimits())
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_stop_kills_also_an_agent_whose_start_is_not_written_down_yet(
+    hands: Hands, driver: RunDriver
+) -> None:
+    driver.advance(KEY, scene("Executing"))
+    await settle()
+    driver.advance(KEY, scene("Executing", {"desiredState": "Stopped"}))
+    await settle()
+    assert hands.asked == ["follow", "kill"]
+    driver.drop(KEY)
+
+
+@pytest.mark.parametrize("phase", ["Preparing", "Executing", "Collecting"])
+async def test_edited_limits_are_written_down_at_once(
+    phase: str, hands: Hands, driver: RunDriver
+) -> None:
+    driver.advance(KEY, scene(phase))
+    limits = {"agent": "30s", "inactivity": "30s", "run": "90s"}
+    edited = {"run": {"trigger": "1", "limits": limits}}
+    progress = driver.advance(KEY, scene(phase, edited))
+    run = progress.status.run
+    assert run is not None
+    assert run.deadlines is not None
+    assert run.deadlines.run == NOW + timedelta(seconds=30)
+    # A fifth of a short limit before the end people are warned.
+    assert progress.next_check == timedelta(seconds=12)
+    driver.drop(KEY)
+
+
+async def test_what_rules_the_sandbox_is_written_down_and_reaches_whoever_saves_the_work(
+    hands: Hands, driver: RunDriver
+) -> None:
+    policy, recovery = CleanupPolicy(retention=timedelta(hours=2)), RecoveryPolicy(max_attempts=4)
+    at = replace(scene("Executing"), policy=policy, recovery=recovery)
+    run = driver.advance(KEY, at).status.run
+    assert run is not None
+    assert run.effective is not None
+    assert run.effective.cleanup == policy.recorded()
+    assert run.effective.recovery == recovery.recorded()
+    await settle()
+    assert [each.recovery for each in hands.seen] == [recovery]
+    driver.drop(KEY)
+
+
+async def test_edited_limits_reach_whoever_follows_the_agent(
+    hands: Hands, driver: RunDriver
+) -> None:
+    driver.advance(KEY, scene("Executing"))
+    await settle()
+    edited = {"run": {"trigger": "1", "limits": {"agent": "30s"}}}
+    driver.advance(KEY, scene("Executing", edited))
+    await settle()
+    assert [each.limits.agent for each in hands.seen] == [
+        timedelta(minutes=5),
+        timedelta(seconds=30),
+    ]
+    driver.drop(KEY)
+
+
+@pytest.mark.parametrize(
+    ("failure", "phase"), [(Unavailable("502"), "Collecting"), (Invalid("no"), "Finalizing")]
+)
+async def test_work_is_saved_in_a_second_try_unless_that_is_hopeless(
+    failure: CallError, phase: str, hands: Hands, driver: RunDriver
+) -> None:
+    hands.failure = failure
+    parent = {"commit": "a" * 40, "ref": "main", "branchExisted": False}
+    ended = scene(
+        "Collecting",
+        outcome="Failed",
+        finishedAt=stamp(NOW),
+        agentStartedAt=stamp(NOW),
+        parent=parent,
+    )
+    driver.advance(KEY, ended)
+    await settle()
+    run = driver.advance(KEY, ended).status.run
+    assert run is not None
+    assert run.phase.value == phase
+    driver.drop(KEY)
+
+
+async def test_the_comment_is_refreshed_within_a_long_phase(
+    hands: Hands, driver: RunDriver
+) -> None:
+    at = scene("Executing")
+    for seconds, told in ((0, 1), (20, 1), (61, 2), (119, 2), (121, 3)):
+        later = replace(at, now=NOW + timedelta(seconds=seconds))
+        check = driver.advance(KEY, later).next_check
+        await settle()
+        assert hands.told == told, f"after {seconds} s"
+        assert check is not None
+        assert check <= timedelta(seconds=60 - seconds % 60)
+    driver.drop(KEY)
+
+
+async def test_what_the_agent_did_last_is_known_while_it_is_followed() -> None:
+    listener: Any = Listener()
+    outside = Outside(listener, None, listener, listener, listener, listener, Timings(), "ours")
+    at = scene("Executing")
+    assignment = Assignment(KEY, at.resource, at.resource.status, "sb-1", RunLimits())
+    follower = Follower(outside)
+    assert follower.activity(KEY) is None
+    watch = follower.watch(assignment)
+    watch.redactor = watch.redactor.with_secrets(["sk-planted-in-a-name"])
+    for name, shown in (("Bash", "Bash"), ("mcp__sk-planted-in-a-name", "mcp__")):
+        block = {"type": "tool_use", "id": "t", "name": name}
+        message = {"id": name, "content": [block]}
+        watch.reader.feed(json.dumps({"type": "assistant", "message": message}).encode() + b"\n")
+        activity = follower.activity(KEY)
+        assert activity is not None
+        assert activity.tool is not None
+        assert activity.tool.startswith(shown)
+        assert "planted" not in activity.tool
+
+
+class Listener:
+    """A toolbox that remembers what it was asked, at a clock that goes on."""
+
+    def __init__(self) -> None:
+        self.commands: list[str] = []
+        self.elapsed = timedelta(0)
+
+    async def execute(self, sandbox_id: str, command: str, **_: Any) -> Executed:
+        self.commands.append(command)
+        return Executed(0, "issuesandbox-pulse\nstate RUNNING\nend\n")
+
+    def now(self) -> datetime:
+        return NOW + self.elapsed
+
+    def monotonic(self) -> float:
+        return self.elapsed.total_seconds()
+
+
+async def test_the_limit_of_the_whole_run_does_not_shrink_while_the_agent_is_followed() -> None:
+    listener: Any = Listener()
+    outside = Outside(listener, None, listener, listener, listener, listener, Timings(), "ours")
+    at = scene("Executing")
+    assignment = Assignment(KEY, at.resource, at.resource.status, "sb-1", RunLimits())
+    follower, paths = Follower(outside), RunPaths("/home/agent", "r1")
+    watch = follower.watch(assignment)
+    for minutes in (0, 3):
+        listener.elapsed = timedelta(minutes=minutes)
+        pulse = await follower.poll(assignment, paths, 0, 0)
+        watch.take(replace(pulse, started_ago=minutes * 60), listener.now())
+    first, second = listener.commands
+    assert first == second
+
+
+async def test_people_are_warned_once_a_minute_before_the_end(driver: RunDriver) -> None:
+    # R76
+    started = NOW - timedelta(minutes=4)
+    limits = {"run": {"trigger": "1", "limits": {"agent": "5m", "inactivity": "5m"}}}
+    own = {
+        "agentStartedAt": stamp(started),
+        "deadlines": {
+            "agent": stamp(started + timedelta(minutes=5)),
+            "run": stamp(NOW + timedelta(minutes=14)),
+        },
+    }
+    early = replace(scene("Executing", limits, **own), now=NOW - timedelta(seconds=10))
+    quiet = driver.advance(KEY, early)
+    assert (quiet.event, quiet.next_check) == (None, timedelta(seconds=10))
+    told = driver.advance(KEY, scene("Executing", limits, **own))
+    assert told.event is not None
+    assert (told.event.reason, told.event.warning) == ("DeadlineNear", True)
+    assert "in 60 s" in told.event.message
+    assert "spec.run.limits.agent" in told.event.message
+    assert told.status.run is not None
+    own["warnedOf"] = stamp(told.status.run.warned_of or NOW)
+    assert driver.advance(KEY, scene("Executing", limits, **own)).event is None
+    # Another end is another warning.
+    longer = {"run": {"trigger": "1", "limits": {"agent": "6m", "inactivity": "5m"}}}
+    later = replace(scene("Executing", longer, **own), now=NOW + timedelta(minutes=1))
+    again = driver.advance(KEY, later)
+    assert again.event is not None
+    assert again.event.reason == "DeadlineNear"
+    driver.drop(KEY)
+    await settle()
+
+
+async def test_a_workspace_is_tried_four_times_and_a_missed_probe_is_no_try(
+    hands: Hands, driver: RunDriver
+) -> None:
+    # R25
+    hands.failure = Unavailable("the sandbox did not answer", code=MUTE)
+    driver.advance(KEY, scene("Preparing"))
+    await settle()
+    missed = driver.advance(KEY, scene("Preparing")).status.run
+    assert missed is not None
+    assert (missed.probe_misses, missed.clone_attempts) == (1, 0)
+    hands.failure = Unavailable("the clone broke off")
+    for tries in range(4):
+        at = scene("Preparing", cloneAttempts=tries, probeMisses=1)
+        driver.advance(KEY, at)
+        await settle()
+        run = driver.advance(KEY, at).status.run
+        assert run is not None
+        over = tries == 3
+        assert (run.outcome is not None) is over, tries
+        assert over or run.clone_attempts == tries + 1
+    assert (run.outcome, run.reason) == (Outcome.FAILED, "PrepareFailed")
+    driver.drop(KEY)
+    await settle()
