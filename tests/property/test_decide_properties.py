@@ -16,6 +16,7 @@ from issuesandbox.domain.model import (
     Holder,
     Memory,
     Observed,
+    Revival,
     Want,
 )
 from issuesandbox.domain.naming import Identity
@@ -55,7 +56,7 @@ desires = st.builds(
     identity=st.just(ME),
     want=st.sampled_from(Want),
     base_name=st.just(NAME),
-    revive=st.booleans(),
+    revival=st.sampled_from(Revival),
     archive=st.booleans(),
     has_finalizer=st.booleans(),
     deleting_since=st.none() | moments,

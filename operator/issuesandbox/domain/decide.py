@@ -20,7 +20,7 @@ from issuesandbox.domain.model import Desired, Holder, Observed, Plan, Want
 from issuesandbox.domain.sandbox import Present, Unknown
 from issuesandbox.domain.situation import Situation
 from issuesandbox.domain.states import Sight, sight_of
-from issuesandbox.domain.table import REVIVING, TABLE, Cell, Step
+from issuesandbox.domain.table import REVIVALS, REVIVING, TABLE, Cell, Step
 from issuesandbox.domain.timings import Timings
 
 
@@ -35,7 +35,7 @@ def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings
         return ending.part(situation)
     cell = TABLE[sight].cell(desired.want)
     step = cell.late if _overdue(situation, cell) else cell.step
-    if step in REVIVING and not desired.revive:
+    if step in REVIVING - REVIVALS[desired.revival]:
         step = Step.REST
     if step in REVIVING and desired.held_back is not None:
         return keeping.queue(situation)

@@ -70,6 +70,14 @@ class Memory:
         return intent.at if ours else None
 
 
+class Revival(StrEnum):
+    """What is brought back of a sandbox that is stopped, broken or missing."""
+
+    NONE = "nothing"
+    SAME = "the same sandbox"
+    ANY = "the same sandbox, or a new one"
+
+
 @dataclass(frozen=True, slots=True)
 class HeldBack:
     """Why a resource may not have a sandbox yet."""
@@ -93,8 +101,7 @@ class Desired:
     identity: Identity
     want: Want
     base_name: str
-    revive: bool = True
-    """Whether a sandbox that is stopped, broken or missing is brought back."""
+    revival: Revival = Revival.ANY
     archive: bool = False
     """Whether a sandbox that is wanted stopped is archived as well."""
     broken: bool = False

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from issuesandbox.api.conditions import Reason
 from issuesandbox.api.status import Phase
 from issuesandbox.domain.cleanup import CLEANUP
-from issuesandbox.domain.model import Action, ActionKind, Plan
+from issuesandbox.domain.model import Action, ActionKind, Plan, Revival
 from issuesandbox.domain.sandbox import SandboxView, Unknown
 from issuesandbox.domain.situation import Situation, quiet_phase, state_words
 
@@ -79,7 +79,7 @@ def use(situation: Situation) -> Plan:
     sandbox, now = situation.sandbox, situation.now
     assert sandbox is not None, "only a sandbox that was seen can be used"
     # A renewal counts as use: it must not keep alive what only use keeps alive.
-    due = _renewal_due(sandbox) if situation.desired.revive else None
+    due = _renewal_due(sandbox) if situation.desired.revival is not Revival.NONE else None
     renew = (Action(ActionKind.RENEW, sandbox_id=sandbox.id),) if due and due <= now else ()
     return Plan(
         row=situation.row,

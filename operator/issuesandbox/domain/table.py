@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from issuesandbox.domain.model import Want
+from issuesandbox.domain.model import Revival, Want
 from issuesandbox.domain.states import Sight
 
 
@@ -51,6 +51,13 @@ REVIVING = frozenset(
         Step.RECOVER,
     }
 )
+
+# Those that are taken, by what is to be brought back.
+REVIVALS = {
+    Revival.NONE: frozenset[Step](),
+    Revival.SAME: frozenset({Step.START, Step.RECOVER}),
+    Revival.ANY: REVIVING,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import Outcome, RunPhase, RunStatus
 from issuesandbox.domain.cleanup import CLEANUP, CleanupPolicy, Finish, Stage, later, schedule
-from issuesandbox.domain.model import Memory, Want
+from issuesandbox.domain.model import Memory, Revival, Want
 from issuesandbox.domain.runs.health import Cure, cure_of
 from issuesandbox.domain.states import Sight
 
@@ -116,12 +116,13 @@ class Wanted:
     until: datetime | None = None
     archive: bool = False
     """Once stopped, the sandbox is to be archived."""
-    revive: bool = True
-    """Whether one that is stopped, broken or missing is brought back; else it is only used."""
+    revival: Revival = Revival.ANY
 
 
 _NEEDED = Wanted(Want.RUNNING, "RunAdmitted", "A run needs the sandbox.")
-_TELLING = replace(_NEEDED, message="The last word of the run is not said yet.", revive=False)
+_TELLING = replace(
+    _NEEDED, message="The last word of the run is not said yet.", revival=Revival.NONE
+)
 _MUTE = Wanted(
     Want.STOPPED, "Unresponsive", "The sandbox does not answer: it is stopped, then started again."
 )
@@ -131,11 +132,15 @@ _REST = Wanted(Want.REST, "AtRest", "Nothing is wanted until the next trigger.")
 def wanted(facts: Facts, timings: IdleTimings, now: datetime) -> Wanted:
     """Return what the resource wants of its sandbox."""
     answer = _answer(facts, timings, now)
+    if facts.hold_until is None or now >= facts.hold_until:
+        return answer
+    text = "A push or a rescue of work needs the sandbox a moment longer."
+    if facts.finish is not None and not (facts.stop or facts.deleting):
+        # Whoever stops it now does so before the work is saved that lies on its disk.
+        until, same = facts.hold_until, Revival.SAME
+        return Wanted(Want.RUNNING, "WorkAtStake", text, until, revival=same)
     ends = answer.want in (Want.STOPPED, Want.GONE)
-    if ends and facts.hold_until is not None and now < facts.hold_until:
-        text = "A push or a rescue of work needs the sandbox a moment longer."
-        return Wanted(Want.REST, "WorkAtStake", text, facts.hold_until)
-    return answer
+    return Wanted(Want.REST, "WorkAtStake", text, facts.hold_until) if ends else answer
 
 
 def _answer(facts: Facts, timings: IdleTimings, now: datetime) -> Wanted:
@@ -175,7 +180,7 @@ def _for_runs(facts: Facts, timings: IdleTimings, now: datetime) -> Wanted:
     alive_until = _alive_until(facts, sandbox, timings)
     if alive_until is not None and not sandbox.stopped_by_us and now < alive_until:
         text = "Kept alive for follow-ups as long as it is used."
-        return Wanted(Want.RUNNING, "KeptAlive", text, alive_until, revive=False)
+        return Wanted(Want.RUNNING, "KeptAlive", text, alive_until, revival=Revival.NONE)
     if facts.paused:
         return _REST
     if facts.finish is not None and facts.turn is not Turn.WAITING and facts.settled:

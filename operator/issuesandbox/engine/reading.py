@@ -135,7 +135,7 @@ class Reader:
             identity=self._identity(resource),
             want=wish.want,
             base_name=sandbox_name(spec.issue.id or spec.issue.number),
-            revive=wish.revive,
+            revival=wish.revival,
             archive=wish.archive,
             broken=cure_of(resource.status.run, memory.attempt) is Cure.REPLACEMENT,
             held_back=held_back if waits else None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from run_stage import RunStage
+from sandbox_sight import home_of
 
 WORK = ("write a.txt a", "tick 0.5 12 working", "say Done.")
 Trouble = Callable[[RunStage, str], Awaitable[None]]
@@ -42,6 +43,12 @@ async def story(runs: RunStage, name: str, trouble: Trouble) -> dict[str, Any]:
     """Let a run get into trouble while its agent works; return how it ended."""
     await runs.run_issue(*WORK, name=name)
     await runs.until_agent_runs(name)
+    home = await home_of(runs, name)
+
+    async def worked() -> bool:
+        return any(home.rglob("a.txt"))
+
+    await runs.stage.until(worked, f"the agent of {name} to have done something")
     sandbox = (await runs.stage.status(name))["sandbox"]["id"]
     await trouble(runs, sandbox)
     return await runs.until_finished(name, seconds=90)
@@ -71,6 +78,25 @@ async def test_a_run_survives_trouble_with_its_sandbox_or_ends_with_its_work_sav
         assert f"refs/heads/{run['savedWork']['ref']}" in refs, each
     run = by_story[it_fails_for_good]
     assert (run["outcome"], run["recreations"]) == ("Succeeded", 1)
+
+
+async def test_work_is_saved_also_if_somebody_stops_the_sandbox_meanwhile(runs: RunStage) -> None:
+    await runs.start_operator()
+    await runs.run_issue("write a.txt a", "tick 0.3 6 working", "exit 1")
+    await runs.until_agent_runs()
+    sandbox = (await runs.stage.status("one"))["sandbox"]["id"]
+    slow = {"fault": "slow", "kind": "toolbox.files.*", "delay": 3, "sandbox": sandbox, "count": 1}
+    await runs.stage.admin("POST", "faults", slow)
+    await runs.until_run("Collecting")
+    await somebody_stops_it(runs, sandbox)
+    run = await runs.until_finished(seconds=60)
+    assert (run["outcome"], run["exitCode"]) == ("Failed", 1)
+    assert f"refs/heads/{run['savedWork']['ref']}" in await runs.refs()
+
+    async def stopped() -> bool:
+        return (await runs.stage.daytona_get(sandbox))["state"] == "stopped"
+
+    await runs.stage.until(stopped, "the sandbox, started for the work alone, to be stopped")
 
 
 async def cloned_again(runs: RunStage, name: str, trouble: Trouble) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from issuesandbox.api.spec_cleanup import CleanupAction
 from issuesandbox.api.status_run import Outcome
 from issuesandbox.api.status_sandbox import Intent, IntentKind, SandboxStatus
 from issuesandbox.domain.cleanup import CleanupPolicy, Finish
-from issuesandbox.domain.model import Memory, Want
+from issuesandbox.domain.model import Memory, Revival, Want
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.states import Sight
 from issuesandbox.domain.wanted import Facts, Lodging, Turn, Wanted, facts_of, stop_reason, wanted
@@ -114,6 +114,16 @@ class TestEnding:
         known = given_(turn=Turn.ADMITTED, hold_until=END)
         assert asks(known, END - TICK)[0] is Want.RUNNING
 
+    @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.TIMED_OUT])
+    def test_work_that_is_to_be_saved_brings_the_same_sandbox_back(self, outcome: Outcome) -> None:
+        until = END + T.work_hold
+        known = finished(outcome, settled=False, hold_until=until)
+        answer = wanted(known, T, END)
+        assert (answer.want, answer.until) == (Want.RUNNING, until)
+        assert answer.revival is Revival.SAME
+        for change in ({"stop": True}, {"deleting": True}):
+            assert asks(replace(known, **change)) == (Want.REST, until)
+
 
 class TestCleanup:
     def test_success_deletes_at_once(self) -> None:
@@ -204,9 +214,9 @@ class TestKeepAlive:
 
     def test_brings_nothing_back_that_is_stopped_broken_or_missing(self) -> None:
         # R33
-        assert not wanted(self.known, T, END).revive
-        assert wanted(given_(turn=Turn.ADMITTED), T, END).revive
-        assert wanted(given_(sandbox_only=True), T, END).revive
+        assert wanted(self.known, T, END).revival is Revival.NONE
+        assert wanted(given_(turn=Turn.ADMITTED), T, END).revival is Revival.ANY
+        assert wanted(given_(sandbox_only=True), T, END).revival is Revival.ANY
 
     def test_is_over_once_we_stopped_it_though_daytona_counts_the_stop_as_use(self) -> None:
         end = END + 30 * MINUTE
@@ -262,10 +272,10 @@ def test_the_answer_holds_until_the_time_it_names(known: Facts, now: datetime, p
         assert answer.until > now
         later = now + min(part * (answer.until - now), answer.until - now - TICK)
     again = wanted(known, T, later)
-    assert (again.want, again.archive, again.revive) == (
+    assert (again.want, again.archive, again.revival) == (
         answer.want,
         answer.archive,
-        answer.revive,
+        answer.revival,
     )
 
 

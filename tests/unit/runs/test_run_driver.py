@@ -128,6 +128,23 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+async def test_work_waits_for_a_sandbox_that_is_brought_back(
+    hands: Hands, driver: RunDriver
+) -> None:
+    ended = {"outcome": "Failed", "finishedAt": stamp(NOW), "agentStartedAt": stamp(NOW)}
+    parent = {"commit": "0" * 40, "branchExisted": False}
+    seen = replace(scene("Collecting", parent=parent, **ended), sandbox_id=None, still=True)
+    waits = driver.advance(KEY, replace(seen, returning=True)).status.run
+    assert waits is not None
+    assert waits.phase.value == "Collecting"
+    await settle()
+    assert hands.asked == ["rescue"]
+    given_up = driver.advance(KEY, seen).status.run
+    assert given_up is not None
+    assert given_up.phase.value == "Finalizing"
+    driver.drop(KEY)
+
+
 async def test_a_stop_kills_also_an_agent_whose_start_is_not_written_down_yet(
     hands: Hands, driver: RunDriver
 ) -> None:

@@ -63,6 +63,8 @@ class Scene:
     attempt: int = 0
     still: bool = False
     """It is proven that nothing in the sandbox runs any more."""
+    returning: bool = False
+    """It does not run, but is being brought back."""
     dead_end: str | None = None
     """Why there will be no sandbox, where that is final."""
     debounce: timedelta = timedelta(0)

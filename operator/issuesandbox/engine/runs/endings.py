@@ -98,7 +98,7 @@ class Endings(Mover):
         assert run is not None, "only a run that began leaves work"
         at_stake = run.parent is not None and run.agent_started_at is not None
         over = scene.now - (run.finished_at or scene.now) >= self._timings.work_hold
-        unreachable = scene.sandbox_id is None and scene.still
+        unreachable = scene.sandbox_id is None and scene.still and not scene.returning
         if unreachable or not at_stake or over:
             return Progress(chapters.finalizing(status), timedelta(0))
         sandbox_id = scene.sandbox_id or (status.sandbox and status.sandbox.id) or ""

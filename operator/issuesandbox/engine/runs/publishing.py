@@ -8,6 +8,8 @@ that somebody else moved is left alone.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DesiredState, RepositorySource
@@ -33,7 +35,8 @@ from issuesandbox.ports.github import GitHub, PullView, Token
 from issuesandbox.ports.remote import ZERO, Pushed, PushOrder, PushVerdict
 from issuesandbox.ports.resources import ResourceKey
 
-_PULL_TRIES = 4
+_TRIES = 4
+T = TypeVar("T")
 
 
 class Publisher:
@@ -138,21 +141,13 @@ class Publisher:
         if github is None:
             text = f"Branch {run.branch} is pushed; there are no credentials for a pull request."
             return Published(Ending(Outcome.SUCCEEDED, "Pushed", text), pushed=True)
-        failure: CallError | None = None
-        for attempt in range(_PULL_TRIES):
-            try:
-                pull = await self._pull(assignment, github)
-            except (Denied, Invalid, NotFound) as error:
-                failure = error
-                break
-            except CallError as error:
-                failure = error
-                await asyncio.sleep(min(error.retry_after or 2.0**attempt, 10.0))
-            else:
-                ending = Ending(Outcome.SUCCEEDED, None, f"See {pull.url}.")
-                return Published(ending, pushed=True, pull=_shown(pull))
-        text = f"Branch {run.branch} is pushed, but no pull request could be opened: {failure}"
-        return Published(Ending(Outcome.FAILED, "PullRequestFailed", text), pushed=True)
+        try:
+            pull = await _patiently(lambda: self._pull(assignment, github))
+        except CallError as error:
+            text = f"Branch {run.branch} is pushed, but no pull request could be opened: {error}"
+            return Published(Ending(Outcome.FAILED, "PullRequestFailed", text), pushed=True)
+        ending = Ending(Outcome.SUCCEEDED, None, f"See {pull.url}.")
+        return Published(ending, pushed=True, pull=_shown(pull))
 
     async def _pull(self, assignment: Assignment, github: GitHub) -> PullView:
         repository, run = assignment.repository, assignment.run
@@ -191,14 +186,29 @@ class Publisher:
                 name = f"{assignment.key.name[:200]}-{run_id}-patch"
                 await self._outside.ledgers.put(assignment.key, name, {"patch": work.patch or ""})
                 return SavedWork(kind=save, ref=name, at=now)
-            url, token = await self._destination(assignment)
             name = wip_branch(issue.number, run_id)
             order = PushOrder(f"refs/heads/{name}", ZERO, commit, work.pack)
-            answer = await self._outside.remote.push(url, token, order)
+            answer = await _patiently(lambda: self._send(assignment, order))
         except CallError:
             return None
         accepted = answer.verdict is PushVerdict.ACCEPTED
         return SavedWork(kind=save, ref=name, at=now) if accepted else None
+
+    async def _send(self, assignment: Assignment, order: PushOrder) -> Pushed:
+        url, token = await self._destination(assignment)
+        return await self._outside.remote.push(url, token, order)
+
+
+async def _patiently(act: Callable[[], Awaitable[T]]) -> T:
+    """Do what may fail for a moment; raise what does not pass."""
+    for attempt in range(_TRIES - 1):
+        try:
+            return await act()
+        except FINAL:
+            raise
+        except CallError as error:
+            await asyncio.sleep(min(error.retry_after or 2.0**attempt, 10.0))
+    return await act()
 
 
 def _shown(pull: PullView) -> PullRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from issuesandbox.domain.model import Plan
+from issuesandbox.domain.model import ActionKind, Plan
 from issuesandbox.domain.naming import attempt_of
 from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.sandbox import SandboxView
@@ -17,6 +17,8 @@ _FINAL = frozenset({"AttemptsExhausted", "NameCollision"})
 
 # What is being destroyed may run a moment longer.
 _STILL = frozenset(each.name for each in NOTHING_RUNS - {Sight.DESTROYING})
+
+_RETURNING = frozenset({ActionKind.START, ActionKind.RECOVER})
 
 
 def scene_of(
@@ -39,6 +41,7 @@ def scene_of(
         sandbox_id=sandbox_id if plan.ready and plan.synced else None,
         attempt=attempt,
         still=sight in _STILL,
+        returning=any(each.kind in _RETURNING for each in plan.actions),
         dead_end=plan.message if final else None,
         flags=reading.flags,
         deaf=reading.deaf,
