@@ -103,7 +103,7 @@ class Inbox:
         self.index.replace("", [])
         self.cluster = Cluster(self.index)
         self.cluster.maps["policy"] = Record({"policy.yaml": policy})
-        self.policies = PolicyKeeper(self.cluster, "policy", 1.0)
+        self.policies = PolicyKeeper(self.cluster, "policy")
         self.courtesy = Courtesy(github.client, github.forge)
         people = People(github.forge, stage.clock)
         desk = Desk(self.cluster, self.index, github.client, github.forge, stage.clock)

@@ -82,6 +82,12 @@ class Caller:
         path = f"/apis/issuesandbox.dev/v1alpha1/namespaces/{self.key.namespace}/issuesandboxes"
         await self.requests.send("GET", path, query={"watch": "1", "timeoutSeconds": "1"})
 
+    async def watch_map(self, name: str) -> None:
+        """Watch as the adapters do, but not for long; nobody tells of a watch that is refused."""
+        path = f"/api/v1/namespaces/{self.home}/configmaps"
+        query = {"watch": "1", "timeoutSeconds": "1", "fieldSelector": f"metadata.name={name}"}
+        await self.requests.send("GET", path, query=query)
+
 
 @asynccontextmanager
 async def caller(access: Access, home: str, account: str) -> AsyncIterator[Caller]:
@@ -107,6 +113,10 @@ Call = Callable[[Caller], Awaitable[Any]]
 _OLD = "1"
 _LEASE = LeaseRecord(
     name="some", holder="test", version=_OLD, metadata={"name": "issuesandbox-some"}
+)
+CATCH_UP = "issuesandbox-webhook-catch-up"
+_CATCH_UP = LeaseRecord(
+    name="webhook-catch-up", holder="test", version=_OLD, metadata={"name": CATCH_UP}
 )
 
 CALLS: dict[Right, Call] = {
@@ -154,16 +164,19 @@ WEBHOOK_CALLS: dict[Right, Call] = {
     Right("configmaps", "get", "issuesandbox-webhook-policy"): lambda it: it.records.read(
         "issuesandbox-webhook-policy"
     ),
+    Right("configmaps", "watch", "issuesandbox-webhook-policy"): lambda it: it.watch_map(
+        "issuesandbox-webhook-policy"
+    ),
     Right("configmaps", "get", "issuesandbox-webhook-cursor"): lambda it: it.records.read(
         "issuesandbox-webhook-cursor"
     ),
     Right("configmaps", "patch", "issuesandbox-webhook-cursor"): lambda it: it.records.write(
         "issuesandbox-webhook-cursor", Record({}, _OLD)
     ),
-    Right("leases", "get"): lambda it: it.leases.get("none"),
     Right("leases", "create"): lambda it: it.leases.create(_LEASE),
-    Right("leases", "update"): lambda it: it.leases.replace(_LEASE),
-    Right("leases", "delete"): lambda it: it.leases.delete(_LEASE),
+    Right("leases", "get", CATCH_UP): lambda it: it.leases.get("webhook-catch-up"),
+    Right("leases", "update", CATCH_UP): lambda it: it.leases.replace(_CATCH_UP),
+    Right("leases", "delete", CATCH_UP): lambda it: it.leases.delete(_CATCH_UP),
     Right("events", "create"): lambda it: it.records.note("test", EventNote("Test", "test")),
 }
 

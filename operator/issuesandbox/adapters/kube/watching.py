@@ -1,14 +1,16 @@
-"""All resources of some namespaces, listed and then watched, for as long as the process runs.
+"""What is watched beside kopf, for as long as the process runs: all resources, or one ConfigMap.
 
-For processes that only need to know where a resource is; the operator has kopf for that. An
-outage ends nothing: the list is simply taken again.
+The webhook adapter only needs to know where a resource is, so it lists and watches by itself. Of a
+ConfigMap a watch tells only that it changed; who cares reads it by name. An outage ends nothing:
+the watch is taken up again, after pauses that grow while nothing comes of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -20,6 +22,9 @@ from issuesandbox.ports.errors import CallError, NotFound
 _CHUNK = "500"
 _SERVER_ENDS_AFTER = 290
 _SILENCE = 300.0
+# A watch that lasted so long was a good one: what comes next is no repetition of a failure.
+_STEADY = 5.0
+_LONGEST_PAUSE = 16
 
 logger = logging.getLogger(__name__)
 
@@ -64,20 +69,54 @@ async def watch_resources(
             group.create_task(_watch(requests, namespace, audience, retry))
 
 
+async def watch_record(
+    requests: KubeRequests, namespace: str, name: str, changed: Callable[[], None], retry: float
+) -> None:
+    """Tell, until cancelled, when the ConfigMap of this name may have changed.
+
+    Needs the right to watch that one name. Whoever is told reads it: a watch may miss something.
+    """
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+
+    async def follow() -> None:
+        changed()
+        async for line in _stream(requests, path, {"fieldSelector": f"metadata.name={name}"}):
+            if _event(line).type != "BOOKMARK":
+                changed()
+
+    await _again_and_again(f"ConfigMap {name}", follow, retry)
+
+
 async def _watch(requests: KubeRequests, namespace: str, audience: Audience, retry: float) -> None:
     scope = f"/namespaces/{namespace}" if namespace else ""
     path = f"/apis/{GROUP}/{VERSION}{scope}/{PLURAL}"
-    while True:
-        try:
+    version = ""
+
+    async def follow() -> None:
+        nonlocal version
+        if not version:
             bodies, version = await _list(requests, path)
             audience.replace(namespace, bodies)
             del bodies
-            await _follow(requests, path, version, audience)
-        except NotFound:
-            pass  # the version is too old for a watch: list again
-        except CallError as error:
-            logger.warning("watch of resources broke off", extra={"error": str(error)})
-            await asyncio.sleep(retry)
+        begun, version = version, ""  # whatever goes wrong from here on needs a new list
+        version = await _follow(requests, path, begun, audience)
+
+    await _again_and_again("resources", follow, retry)
+
+
+async def _again_and_again(what: str, follow: Callable[[], Awaitable[None]], retry: float) -> None:
+    """Follow for ever; whoever ends early, well or not, waits longer each time."""
+    clock, pause = asyncio.get_running_loop().time, retry
+    while True:
+        began = clock()
+        try:
+            await follow()
+        except (CallError, msgspec.MsgspecError) as error:
+            logger.warning("watch broke off", extra={"what": what, "error": str(error)})
+        if clock() - began >= _STEADY:
+            pause = retry
+        await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - spreads load
+        pause = min(pause * 2, retry * _LONGEST_PAUSE)
 
 
 async def _list(requests: KubeRequests, path: str) -> tuple[list[Mapping[str, Any]], str]:
@@ -91,20 +130,31 @@ async def _list(requests: KubeRequests, path: str) -> tuple[list[Mapping[str, An
         query["continue"] = page.metadata.next
 
 
-async def _follow(requests: KubeRequests, path: str, version: str, audience: Audience) -> None:
-    while True:
-        query = {
-            "watch": "true",
-            "resourceVersion": version,
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(_SERVER_ENDS_AFTER),
-        }
-        async for line in requests.lines(path, query, _SILENCE):
-            event = msgspec.json.decode(line, type=_Event)
-            if event.type == "ERROR":
-                raise NotFound(f"the watch ended: {event.object.get('message', '')}")
-            version = event.object["metadata"]["resourceVersion"]
-            if event.type == "DELETED":
-                audience.drop(event.object)
-            elif event.type in ("ADDED", "MODIFIED"):
-                audience.put(event.object)
+async def _follow(requests: KubeRequests, path: str, version: str, audience: Audience) -> str:
+    """Tell what happens until the server ends the watch; return where the next one begins."""
+    async for line in _stream(requests, path, {"resourceVersion": version}):
+        event = _event(line)
+        version = event.object["metadata"]["resourceVersion"]
+        if event.type == "DELETED":
+            audience.drop(event.object)
+        elif event.type in ("ADDED", "MODIFIED"):
+            audience.put(event.object)
+    return version
+
+
+def _stream(requests: KubeRequests, path: str, which: Mapping[str, str]) -> AsyncIterator[bytes]:
+    query = {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": str(_SERVER_ENDS_AFTER),
+        **which,
+    }
+    return requests.lines(path, query, _SILENCE)
+
+
+def _event(line: bytes) -> _Event:
+    event = msgspec.json.decode(line, type=_Event)
+    if event.type == "ERROR":
+        # Mostly the version is too old for a watch.
+        raise NotFound(f"the watch ended: {event.object.get('message', '')}")
+    return event

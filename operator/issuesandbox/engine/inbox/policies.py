@@ -1,4 +1,4 @@
-"""The policy in force: read again and again, and kept when a new one cannot be used."""
+"""The policy in force: read whenever it may have changed, and kept when it cannot be used."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from issuesandbox.ports.inbox import Records
 from issuesandbox.ports.resources import EventNote
 
 POLICY_KEY = "policy.yaml"
+# A watch tells of changes; this is for those that it missed.
+_TICK = 60.0
+_RETRY = 3.0
 
 logger = logging.getLogger(__name__)
 
@@ -18,24 +21,37 @@ logger = logging.getLogger(__name__)
 class PolicyKeeper:
     """Holds the last good policy; without a ConfigMap the defaults are in force."""
 
-    def __init__(self, records: Records, name: str, tick: float) -> None:
+    def __init__(self, records: Records, name: str, tick: float = _TICK) -> None:
         self._records = records
         self._name = name
         self._tick = tick
+        self._changed = asyncio.Event()
         self._seen: tuple[str, bool] | None = None
         self.policy: Policy | None = None
         """None until the first good one: then nothing can be judged."""
         self.problem = ""
         """Why the present text cannot be used."""
 
+    def changed(self) -> None:
+        """Hear that the policy may be another one now."""
+        self._changed.set()
+
     async def run(self) -> None:
         """Read the policy until cancelled."""
         while True:
+            rest = self._tick
+            # Before it is read: what changes meanwhile is read again.
+            self._changed.clear()
             try:
                 await self.read()
             except CallError as error:
+                rest = min(self._tick, _RETRY)
                 logger.warning("policy out of reach", extra={"error": str(error)})
-            await asyncio.sleep(self._tick)
+            try:
+                async with asyncio.timeout(rest):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
 
     async def read(self) -> None:
         """Read the policy once."""

@@ -21,7 +21,7 @@ from issuesandbox.adapters.kube.leases import KubeLeases
 from issuesandbox.adapters.kube.policies import KubeRecords
 from issuesandbox.adapters.kube.requests import KubeRequests
 from issuesandbox.adapters.kube.server_side_apply import KubeApplied
-from issuesandbox.adapters.kube.watching import watch_resources
+from issuesandbox.adapters.kube.watching import watch_record, watch_resources
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.webhook.hints import AccessHint, Hint
 from issuesandbox.domain.webhook.live import MANAGER
@@ -40,7 +40,6 @@ from issuesandbox.entry.webhook.rotation import Rotation
 from issuesandbox.entry.webhook.server import PATH, WebhookServer
 from issuesandbox.entry.webhook.settings import WebhookSettings, load_webhook_settings
 
-_POLICY_TICK = 3.0
 _RETRY = 1.0
 
 logger = logging.getLogger(__name__)
@@ -79,10 +78,9 @@ class Adapter:
         records = KubeRecords(requests, world.namespace, clock, identity)
         leases = KubeLeases(requests, world.namespace, "issuesandbox")
         self._settings = settings
-        self._requests = requests
-        self._github = github
+        self._world = world
         self.index = IssueIndex(settings.watch_namespaces)
-        self._policies = PolicyKeeper(records, settings.policy, _POLICY_TICK)
+        self._policies = PolicyKeeper(records, settings.policy)
         self.courtesy = Courtesy(github.client, github.forge)
         applied = KubeApplied(requests, MANAGER)
         by_global_id = settings.naming == "GlobalId"
@@ -103,18 +101,21 @@ class Adapter:
 
     def works(self) -> tuple[Coroutine[Any, Any, object], ...]:
         """Return everything that runs side by side."""
-        namespaces = self._settings.watch_namespaces
+        requests, settings, policies = self._world.requests, self._settings, self._policies
         return (
-            watch_resources(self._requests, namespaces, self.index, _RETRY),
-            self._policies.run(),
+            watch_resources(requests, settings.watch_namespaces, self.index, _RETRY),
+            watch_record(
+                requests, self._world.namespace, settings.policy, policies.changed, _RETRY
+            ),
+            policies.run(),
             self._elector.run(lambda _: self._catch_up.hurry()),
             self._catch_up.run(self._elector.holds),
-            Rotation(self._settings, load_webhook_settings, self._use_secrets).run(),
+            Rotation(settings, load_webhook_settings, self._use_secrets).run(),
         )
 
     def _use_secrets(self, settings: WebhookSettings) -> None:
         self.server.use_secrets(settings.webhook_secrets)
-        self._github.act_as(settings.identity)
+        self._world.github.act_as(settings.identity)
         self._people.forget()
 
     def is_ready(self) -> bool:
