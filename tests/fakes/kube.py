@@ -94,10 +94,12 @@ class FakeKube:
     def finish_run(self, namespace: str, name: str, outcome: str) -> None:
         """Write down that a run ended, as whoever drives runs does; nobody does so here."""
         now = self._stamp()
-        trigger = self._at(namespace, name)["spec"]["run"].get("trigger")
-        run = {"id": f"run-{next(self._uids)}", "phase": "Finished", "attempt": 1}
+        body = self._at(namespace, name)
+        trigger = body["spec"]["run"].get("trigger")
+        attempt = body.get("status", {}).get("sandbox", {}).get("attempt", 1)
+        run = {"id": f"run-{next(self._uids)}", "phase": "Finished", "attempt": attempt}
         run |= {"startedAt": now, "finishedAt": now, "outcome": outcome, "trigger": trigger}
-        self.edit(namespace, name, {"status": {"run": run}})
+        self.edit(namespace, name, {"status": {"run": run, "counters": {"failures": 0}}})
 
     def delete(self, namespace: str, name: str) -> None:
         """Ask for a deletion; finalizers hold the resource back."""

@@ -163,7 +163,7 @@ class RunStatus(StatusModel):
 
     id: Identifier = Field(description="Id of the run; results of any other id are ignored.")
     attempt: int | None = Field(
-        default=None, ge=0, description="Number of the sandbox the run is in."
+        default=None, ge=0, description="Number of the sandbox the run is in, or was last in."
     )
     phase: RunPhase = Field(description="How far the run is.")
     trigger: Identifier | None = Field(

@@ -44,6 +44,9 @@ class Memory:
     state_since: datetime | None = None
     attempt: int = 0
     failures: int = 0
+    """How many sandboxes in a row the present run has used up."""
+    worn: bool = False
+    """It served an earlier run, or was made from an older spec: no attempt of what is asked now."""
     recovered_at: datetime | None = None
     repeated_create_at: datetime | None = None
     intent: Intent | None = None

@@ -106,7 +106,7 @@ def replace_broken(situation: Situation) -> Plan:
     """Delete a sandbox that is proven broken; the next pass creates another."""
     desired, sandbox = situation.desired, situation.sandbox
     assert sandbox is not None, "only a sandbox that was seen can be replaced"
-    if desired.memory.failures + 1 >= desired.max_attempts:
+    if not desired.memory.worn and desired.memory.failures + 1 >= desired.max_attempts:
         return _exhausted(situation)
     if situation.observed.breaker_open:
         return _broken_everywhere(situation)
@@ -179,8 +179,8 @@ def _exhausted(situation: Situation) -> Plan:
         phase=Phase.FAILED,
         reason="AttemptsExhausted",
         message=(
-            f"Gave up after {attempts} broken sandboxes in a row; the last one: {last}. "
-            "Correct spec.sandbox, delete the resource and create it again."
+            f"Gave up after {attempts} broken sandboxes; the last one: {last}. "
+            "Correct spec.sandbox, or ask for another run with a new spec.run.trigger."
         ),
     )
 

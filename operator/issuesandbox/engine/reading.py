@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from issuesandbox.api.names import (
 )
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DeletionPolicy
-from issuesandbox.api.spec_sandbox import NameCollisionPolicy
+from issuesandbox.api.spec_sandbox import NameCollisionPolicy, Sandbox
 from issuesandbox.api.status_sandbox import Intent
 from issuesandbox.clock import Clock
 from issuesandbox.domain.cleanup import CleanupPolicy, effective, resource_due_at
@@ -203,13 +204,36 @@ def memory_of(resource: IssueSandbox) -> Memory:
         state=sandbox.state,
         state_since=sandbox.state_since,
         attempt=sandbox.attempt or 0,
-        failures=status.counters.failures if status.counters else 0,
+        failures=_failures(resource),
+        worn=_is_worn(resource),
         recovered_at=sandbox.recovered_at,
         repeated_create_at=sandbox.repeated_create_at,
         intent=status.intent,
         deletion=status.sandbox_deletion,
         unconfirmed=unconfirmed,
     )
+
+
+def fingerprint(sandbox: Sandbox | None) -> str:
+    """Return a short fingerprint of what a sandbox was asked for."""
+    asked = sandbox.model_dump_json(by_alias=True, exclude_none=True) if sandbox else ""
+    return hashlib.sha256(asked.encode()).hexdigest()[:16]
+
+
+def _failures(resource: IssueSandbox) -> int:
+    """Return how many sandboxes the present run has used up so far."""
+    counters, run = resource.status.counters, resource.status.run
+    lost = run.recreations if run is not None and run.outcome is None else 0
+    return lost + (counters.failures if counters is not None else 0)
+
+
+def _is_worn(resource: IssueSandbox) -> bool:
+    sandbox, run = resource.status.sandbox, resource.status.run
+    if sandbox is None:
+        return False
+    if sandbox.spec_hash not in (None, fingerprint(resource.spec.sandbox)):
+        return True
+    return run is not None and asks_again(resource) and run.attempt == sandbox.attempt
 
 
 def _first_create(resource: IssueSandbox) -> Intent | None:

@@ -5,7 +5,6 @@ Pure. A status that says the same as before is not written.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,7 +18,6 @@ from issuesandbox.api.conditions import (
 )
 from issuesandbox.api.names import ANNOTATION_FORCE_FINALIZE, LABEL_NAME
 from issuesandbox.api.resource import IssueSandbox
-from issuesandbox.api.spec_sandbox import Sandbox
 from issuesandbox.api.status import MAX_RETIRED, ErrorStatus, Phase, Status
 from issuesandbox.api.status_run import RunPhase, RunStatus
 from issuesandbox.api.status_sandbox import Counters, Intent, IntentKind, Retired, SandboxStatus
@@ -32,7 +30,7 @@ from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.domain.steps_making import UNDELETABLE
 from issuesandbox.domain.usage import booked, sized
 from issuesandbox.domain.wanted import Turn, Wanted, stop_reason
-from issuesandbox.engine.reading import Reading
+from issuesandbox.engine.reading import Reading, fingerprint
 
 _COUNTED = {
     ActionKind.CREATE: "creates",
@@ -108,7 +106,7 @@ def next_status(
 ) -> Status:
     """Return what the status should say after a pass; `base` has what the run's step changed."""
     resource = reading.resource
-    status = _counted(base, findings)
+    status = _counted(base, findings, worn=reading.desired.memory.worn)
     if findings.replaced:
         # The deletion freed the name, so the next create is announced with it.
         status = with_intent(status, _next_create(status, now))
@@ -128,6 +126,7 @@ def next_status(
         status = status.model_copy(update={"intent": undeletable})
     if findings.retired_gone is not None:
         status = _confirmed_gone(status, findings.retired_gone, now)
+    status = _used_up(status, resource.status.run)
     issue = resource.spec.issue
     generation = resource.metadata.generation
     return status.model_copy(
@@ -150,12 +149,6 @@ def _phase(plan: Plan, resource: IssueSandbox, run: RunStatus | None) -> Phase:
     asked = resource.spec.run
     another = asked is not None and asked.trigger != run.trigger
     return plan.phase if another or run.outcome is None else Phase(run.outcome.value)
-
-
-def fingerprint(sandbox: Sandbox | None) -> str:
-    """Return a short fingerprint of what a sandbox was asked for."""
-    asked = sandbox.model_dump_json(by_alias=True, exclude_none=True) if sandbox else ""
-    return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
 def _next_create(status: Status, now: datetime) -> Intent:
@@ -216,7 +209,7 @@ def _settled(intent: Intent | None, seen: SandboxView) -> bool:
     return intent.reason != CLEANUP and sight_of(seen) is Sight.RUNNING
 
 
-def _counted(status: Status, findings: Findings) -> Status:
+def _counted(status: Status, findings: Findings, *, worn: bool) -> Status:
     counters = status.counters or Counters()
     changes = {
         name: getattr(counters, name) + findings.done.count(kind)
@@ -224,8 +217,18 @@ def _counted(status: Status, findings: Findings) -> Status:
         if kind in findings.done and not (findings.announced and kind is ActionKind.DELETE)
     }
     if findings.replaced:
-        changes["failures"] = counters.failures + 1
+        changes["failures"] = 0 if worn else counters.failures + 1
     return status.model_copy(update={"counters": counters.model_copy(update=changes)})
+
+
+def _used_up(status: Status, before: RunStatus | None) -> Status:
+    """Book the present sandbox on the run that ended in this pass, also if it never began in it."""
+    run, sandbox = status.run, status.sandbox
+    if run is None or run.outcome is None or sandbox is None:
+        return status
+    if before is not None and before.id == run.id and before.outcome is not None:
+        return status
+    return status.model_copy(update={"run": run.model_copy(update={"attempt": sandbox.attempt})})
 
 
 def _conditions(

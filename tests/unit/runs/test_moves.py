@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.domain.defaults import RecoveryPolicy
 from issuesandbox.domain.runs.moves import Move, Scene, next_move
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.wanted import Turn
@@ -114,9 +115,13 @@ def test_a_new_trigger_during_a_run(policy: str, expected: Move) -> None:
     assert next_move(scene(a_run("Executing"), spec=spec)) is expected
 
 
-def test_a_run_in_a_replaced_sandbox_begins_again_twice_at_most() -> None:
+def test_a_run_in_a_replaced_sandbox_begins_again_as_often_as_it_has_attempts() -> None:
     assert next_move(scene(a_run("Executing"), attempt=2)) is Move.START_OVER
     assert next_move(scene(a_run("Executing", recreations=2), attempt=4)) is Move.GIVE_UP
+    once, more = RecoveryPolicy(max_attempts=1), RecoveryPolicy(max_attempts=5)
+    assert next_move(scene(a_run("Executing"), attempt=2, recovery=once)) is Move.GIVE_UP
+    patient = scene(a_run("Executing", recreations=3), attempt=5, recovery=more)
+    assert next_move(patient) is Move.START_OVER
     gone = scene(a_run("Executing"), sandbox_id=None, dead_end="no more")
     assert next_move(gone) is Move.GIVE_UP
 

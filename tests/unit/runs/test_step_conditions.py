@@ -16,9 +16,9 @@ from issuesandbox.domain.runs.chapters import Ending
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def status(phase: str) -> Status:
+def status(phase: str, **more: Any) -> Status:
     run: dict[str, Any] = {"id": "r1", "phase": phase, "startedAt": "2030-01-01T00:00:00Z"}
-    return Status.model_validate({"run": run})
+    return Status.model_validate({"run": run, **more})
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,13 @@ def test_the_step_at_which_a_run_failed_says_so(phase: str, step: ConditionType)
     assert (condition.message, condition.last_transition_time) == ("Nothing there.", NOW)
     good = chapters.ended(status(phase), Ending(Outcome.SUCCEEDED), RunPhase.FINALIZING, NOW)
     assert find(good.conditions, step) is None
+
+
+def test_the_next_run_has_attempts_of_its_own() -> None:
+    used = status("Preparing", counters={"failures": 2, "creates": 3})
+    after = chapters.ended(used, Ending(Outcome.FAILED), RunPhase.FINALIZING, NOW)
+    assert after.counters is not None
+    assert (after.counters.failures, after.counters.creates) == (0, 3)
 
 
 def test_an_agent_that_failed_has_completed_all_the_same() -> None:

@@ -226,6 +226,10 @@ def ended(status: Status, ending: Ending, phase: RunPhase, now: datetime) -> Sta
         return status
     if run.usage is not None:
         status = status.model_copy(update={"usage": with_run(status.usage, run.usage)})
+    if status.counters is not None:
+        # The next run has attempts of its own.
+        counters = status.counters.model_copy(update={"failures": 0})
+        status = status.model_copy(update={"counters": counters})
     step = _FAILING.get(run.phase)
     if step is not None and ending.outcome is not Outcome.SUCCEEDED:
         words = ending.reason or ending.outcome.value, ending.message or "The run ended here."

@@ -24,8 +24,6 @@ from issuesandbox.domain.runs.limits import overdue
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.wanted import Turn, is_unsafe
 
-MAX_RECREATIONS = 2
-
 
 class Move(StrEnum):
     """What is to be done for a run."""
@@ -146,7 +144,8 @@ def _onwards(scene: Scene, run: RunStatus) -> Move:
     if scene.sandbox_id is None:
         return Move.GIVE_UP if scene.dead_end is not None else Move.NONE
     if run.attempt != scene.attempt:
-        return Move.START_OVER if run.recreations < MAX_RECREATIONS else Move.GIVE_UP
+        attempts = run.recreations + 1
+        return Move.START_OVER if attempts < scene.recovery.max_attempts else Move.GIVE_UP
     return {
         RunPhase.PREPARING: Move.PREPARE,
         RunPhase.EXECUTING: Move.EXECUTE,
