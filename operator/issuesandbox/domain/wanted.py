@@ -135,7 +135,7 @@ def wanted(facts: Facts, timings: IdleTimings, now: datetime) -> Wanted:
     if facts.hold_until is None or now >= facts.hold_until:
         return answer
     text = "A push or a rescue of work needs the sandbox a moment longer."
-    if facts.finish is not None and not (facts.stop or facts.deleting):
+    if facts.finish is not None and not (facts.stop or facts.stopping or facts.deleting):
         # Whoever stops it now does so before the work is saved that lies on its disk.
         until, same = facts.hold_until, Revival.SAME
         return Wanted(Want.RUNNING, "WorkAtStake", text, until, revival=same)
