@@ -25,6 +25,7 @@ HELD = {
     Name.STATE_UNKNOWN: ("sandbox.get", GET),
     Name.STATE_MISSING: ("sandbox.get", GET),
     Name.KEPT_NAME: ("sandbox.delete", ("DELETE", "/sandbox/claude-issue-1")),
+    Name.FAILED_DESTROY: ("sandbox.delete", ("DELETE", "/sandbox/claude-issue-1")),
     Name.TOOLBOX_DOWN: ("toolbox.execute", ("POST", "toolbox")),
     Name.DAEMON_RESTART: ("toolbox.execute", ("POST", "toolbox")),
 }

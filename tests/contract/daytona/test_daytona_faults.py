@@ -239,6 +239,33 @@ async def test_a_delete_may_forget_to_free_the_name(
     await sandbox_api.create_sandbox(NEW)
 
 
+async def test_a_destroy_that_fails_leaves_a_row_that_nobody_sees(
+    sandbox: AsyncSandbox, sandbox_api: SandboxApi, admin: Admin
+) -> None:
+    await admin.fault("failed_destroy", "sandbox.delete", count=1)
+    deleted = await sandbox_api.delete_sandbox(sandbox.id)
+    assert deleted.state == SandboxState.DESTROYING
+
+    async def unseen() -> bool:
+        try:
+            await sandbox_api.get_sandbox(sandbox.id)
+        except ApiException as error:
+            return error.status == 404
+        return False
+
+    await eventually(unseen)
+    assert (await sandbox_api.list_sandboxes()).items == []
+    (row,) = await admin.rows()
+    assert (row["state"], row["desiredState"], row["visibleState"]) == (
+        "error",
+        "destroyed",
+        "hidden",
+    )
+    assert row["errorReason"] == "Failed to destroy the container"
+    again = await sandbox_api.create_sandbox(CreateSandbox(name="claude-issue-1"))
+    assert again.id != sandbox.id
+
+
 async def test_a_stuck_transition_goes_on_when_released(
     sandbox: AsyncSandbox, sandbox_api: SandboxApi, admin: Admin
 ) -> None:

@@ -23,6 +23,8 @@ from daytona_admin import ORGANIZATION, Admin, eventually
 from daytona_api_client_async import CreateSandbox, SandboxApi
 from daytona_api_client_async.exceptions import ApiException
 
+from issuesandbox.local.daytona.model import State
+
 
 async def test_a_created_sandbox_has_what_was_asked_for(daytona: AsyncDaytona) -> None:
     params = CreateSandboxFromSnapshotParams(
@@ -241,45 +243,63 @@ async def test_stopping_an_ephemeral_sandbox_deletes_it(daytona: AsyncDaytona) -
         await daytona.get(made.id)
 
 
-@pytest.mark.parametrize(
-    ("state", "call", "status"),
-    [
-        ("creating", "delete_sandbox", 409),
-        ("starting", "delete_sandbox", 409),
-        ("starting", "start_sandbox", 409),
-        ("stopping", "stop_sandbox", 409),
-        ("stopping", "start_sandbox", 409),
-        ("stopped", "stop_sandbox", 400),
-        ("started", "archive_sandbox", 400),
-        ("error", "start_sandbox", 400),
-        ("build_failed", "stop_sandbox", 400),
-        ("started", "recover_sandbox", 400),
-    ],
-)
+# What each state answers to delete, start, stop, archive and recover.
+ALLOWED = {
+    State.STARTED: (200, 200, 200, 400, 400),
+    State.STOPPED: (200, 200, 400, 200, 400),
+    State.PAUSED: (200, 200, 400, 400, 400),
+    State.ARCHIVED: (200, 200, 400, 400, 400),
+    State.ARCHIVING: (200, 200, 400, 409, 400),
+    State.ERROR: (200, 400, 400, 400, 400),
+    State.BUILD_FAILED: (200, 400, 400, 400, 400),
+    State.PENDING_BUILD: (200, 409, 409, 409, 409),
+    State.DESTROYED: (404, 404, 404, 404, 404),
+}
+CALLS = ("delete_sandbox", "start_sandbox", "stop_sandbox", "archive_sandbox", "recover_sandbox")
+
+
+@pytest.mark.parametrize("way", ["planted", "put there"])
+@pytest.mark.parametrize("state", State)
 async def test_a_call_that_does_not_fit_the_state_is_refused(
-    sandbox_api: SandboxApi, admin: Admin, state: str, call: str, status: int
+    sandbox_api: SandboxApi, admin: Admin, state: State, way: str
+) -> None:
+    # On its way somewhere, a sandbox refuses everything.
+    expected = ALLOWED.get(state, (409,) * len(CALLS))
+    await admin.call("PATCH", "/settings", {"timings": {"answer_hold": 0.01}})
+    for call, status in zip(CALLS, expected, strict=True):
+        (planted,) = await admin.plant(state=state if way == "planted" else "started")
+        if way == "put there":
+            await admin.call("POST", f"/sandboxes/{planted['id']}/state", {"state": state})
+        assert await _status(sandbox_api, call, planted["id"]) == status, call
+        if status in (400, 409):
+            shown = (await sandbox_api.get_sandbox(planted["id"])).state
+            assert shown == ("creating" if state is State.UNKNOWN else state), call
+
+
+async def _status(sandbox_api: SandboxApi, call: str, reference: str) -> int:
+    try:
+        await getattr(sandbox_api, call)(reference)
+    except ApiException as error:
+        return int(error.status)
+    return 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [("create", "delete"), ("start", "delete"), ("start", "start"), ("stop", "stop")],
+)
+async def test_a_call_during_a_transition_is_refused(
+    sandbox_api: SandboxApi, admin: Admin, kind: str, call: str
 ) -> None:
     await admin.call("PATCH", "/settings", {"timings": {"answer_hold": 0.01}})
     await admin.fault("stuck_transition", "sandbox.*")
-    name = await _sandbox_in(state, sandbox_api, admin)
-    before = (await sandbox_api.get_sandbox(name)).state
-    assert before == state
-    with pytest.raises(ApiException) as caught:
-        await getattr(sandbox_api, call)(name)
-    assert caught.value.status == status
-    assert (await sandbox_api.get_sandbox(name)).state == before
-
-
-async def _sandbox_in(state: str, sandbox_api: SandboxApi, admin: Admin) -> str:
-    if state == "creating":
-        return (await sandbox_api.create_sandbox(CreateSandbox())).id
-    resting = {"starting": "stopped", "stopping": "started"}.get(state, state)
-    (planted,) = await admin.plant(state=resting)
-    if state == "starting":
-        await sandbox_api.start_sandbox(planted["id"])
-    if state == "stopping":
-        await sandbox_api.stop_sandbox(planted["id"])
-    return planted["id"]
+    if kind == "create":
+        name = (await sandbox_api.create_sandbox(CreateSandbox())).id
+    else:
+        (planted,) = await admin.plant(state={"start": "stopped", "stop": "started"}[kind])
+        name = planted["id"]
+        assert await _status(sandbox_api, f"{kind}_sandbox", name) == 200
+    assert await _status(sandbox_api, f"{call}_sandbox", name) == 409
 
 
 async def test_settings_are_kept(sandbox: AsyncSandbox, daytona: AsyncDaytona) -> None:

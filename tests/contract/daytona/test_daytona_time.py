@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from daytona import AsyncDaytona, AsyncSandbox, DaytonaNotFoundError, SandboxState
 from daytona_admin import Admin
-from daytona_api_client_async import CreateSandbox, SandboxApi
+from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxApi
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -129,24 +129,66 @@ async def test_the_whole_life_of_a_forgotten_sandbox_is_in_the_journal_in_order(
 
 
 @pytest.mark.parametrize(
-    ("kind", "minutes", "shown"), [("create", 15, "creating"), ("start", 5, "starting")]
+    ("minutes", "shown", "end"),
+    [
+        (15, "creating", SandboxState.ERROR),
+        (30, "pulling_snapshot", SandboxState.ERROR),
+        (60, "building_snapshot", SandboxState.BUILD_FAILED),
+        (5, "starting", SandboxState.ERROR),
+        (30, "restoring", SandboxState.ERROR),
+    ],
 )
 async def test_the_service_gives_up_on_what_takes_too_long(
-    sandbox_api: SandboxApi, admin: Admin, kind: str, minutes: int, shown: str
+    sandbox_api: SandboxApi, admin: Admin, minutes: int, shown: str, end: SandboxState
 ) -> None:
-    await admin.call("PATCH", "/settings", {"timings": {"answer_hold": 0.01}})
-    await admin.fault("stuck_transition", f"sandbox.{kind}")
-    if kind == "create":
-        name = (await sandbox_api.create_sandbox(CreateSandbox())).id
-    else:
-        name = (await admin.plant(state="stopped"))[0]["id"]
+    timings = {"answer_hold": 0.01, "pulling_snapshot": 0.01}
+    await admin.call("PATCH", "/settings", {"timings": timings})
+    await admin.fault("stuck_transition", "sandbox.*", state=shown)
+    if shown in ("starting", "restoring"):
+        resting = {"starting": "stopped", "restoring": "archived"}[shown]
+        name = (await admin.plant(state=resting))[0]["id"]
         await sandbox_api.start_sandbox(name)
+    else:
+        image = CreateBuildInfo(dockerfile_content="FROM debian:12\n")
+        wanted = CreateSandbox(build_info=image if shown == "building_snapshot" else None)
+        name = (await sandbox_api.create_sandbox(wanted)).id
     await admin.advance((minutes - 1) * MINUTE)
     assert (await sandbox_api.get_sandbox(name)).state == shown
     await admin.advance(2 * MINUTE)
     seen = await sandbox_api.get_sandbox(name)
-    assert seen.state == SandboxState.ERROR
+    assert (seen.state, seen.recoverable) == (end, False)
     assert f"Timeout while {shown}" in (seen.error_reason or "")
+
+
+async def test_a_restore_that_never_begins_is_given_up_too(
+    sandbox_api: SandboxApi, admin: Admin
+) -> None:
+    await admin.call("PATCH", "/settings", {"timings": {"answer_hold": 0.01}})
+    await admin.fault("stuck_transition", "sandbox.start")
+    (planted,) = await admin.plant(state="archived")
+    await sandbox_api.start_sandbox(planted["id"])
+    await admin.advance(29 * MINUTE)
+    assert (await sandbox_api.get_sandbox(planted["id"])).state == SandboxState.ARCHIVED
+    await admin.advance(2 * MINUTE)
+    assert (await sandbox_api.get_sandbox(planted["id"])).state == SandboxState.ERROR
+
+
+async def test_a_timeout_is_recoverable_where_a_backup_was_completed(
+    sandbox: AsyncSandbox, sandbox_api: SandboxApi, admin: Admin
+) -> None:
+    await sandbox.stop(timeout=10)
+    await sandbox.archive()
+    await admin.advance(MINUTE)
+    await sandbox.start(timeout=10)
+    await sandbox.stop(timeout=10)
+    await admin.call("PATCH", "/settings", {"timings": {"answer_hold": 0.01}})
+    await admin.fault("stuck_transition", "sandbox.start", count=1)
+    await sandbox_api.start_sandbox(sandbox.id)
+    await admin.advance(6 * MINUTE)
+    seen = await sandbox_api.get_sandbox(sandbox.id)
+    assert (seen.state, seen.recoverable) == (SandboxState.ERROR, True)
+    await sandbox.recover(timeout=10)
+    assert sandbox.state == SandboxState.STARTED
 
 
 async def test_time_does_not_go_back(admin: Admin, http: aiohttp.ClientSession) -> None:

@@ -74,19 +74,34 @@ async def test_what_is_proven_broken_is_replaced(stage: Stage, state: str) -> No
     assert [each["name"] for each in await stage.sandboxes()] == ["claude-issue-1"]
 
 
-@pytest.mark.parametrize("state", ["resizing", "snapshotting", "forking"])
-async def test_what_somebody_else_does_to_it_is_waited_for(stage: Stage, state: str) -> None:
-    before = await running(stage)
-    await stage.admin("POST", f"sandboxes/{before}/state", {"state": state})
+async def test_what_somebody_else_does_to_it_is_waited_for(stage: Stage) -> None:
+    await stage.start_operator(ISSUESANDBOX_TIMINGS=stage.timings(**PATIENCE))
+    states = ("resizing", "snapshotting", "forking")
+    for number, state in enumerate(states, 1):
+        await stage.apply(state, number)
+    before = {name: (await stage.until_phase(name, "Idle"))["sandbox"]["id"] for name in states}
+    for state, sandbox in before.items():
+        await stage.admin("POST", f"sandboxes/{sandbox}/state", {"state": state})
 
     async def seen() -> bool:
-        return (await stage.status("one"))["sandbox"]["state"] == state
+        shown = [(await stage.status(name))["sandbox"]["state"] for name in states]
+        return tuple(shown) == states
 
-    await stage.until(seen, "the state to be seen")
-    await stage.admin("POST", f"sandboxes/{before}/state", {"state": "started"})
-    status = await stage.until_phase("one", "Idle")
-    assert status["sandbox"]["id"] == before
-    assert len(await stage.calls("sandbox.create")) == 1
+    await stage.until(seen, "the states to be seen")
+    await stage.delete("forking")
+
+    async def refused() -> bool:
+        return 409 in {each["status"] for each in await stage.calls("sandbox.delete")}
+
+    await stage.until(refused, "a delete that Daytona refuses")
+    # The job behind the delete that it then accepts fails: nobody can see what is left of it.
+    await stage.fault(kind="sandbox.delete", fault="failed_destroy")
+    for sandbox in before.values():
+        await stage.admin("POST", f"sandboxes/{sandbox}/state", {"state": "started"})
+    await stage.until_gone("forking")
+    for name in ("resizing", "snapshotting"):
+        assert (await stage.until_phase(name, "Idle"))["sandbox"]["id"] == before[name]
+    assert len(await stage.calls("sandbox.create")) == len(states)
 
 
 async def test_a_state_nobody_knows_yet_changes_nothing(stage: Stage) -> None:

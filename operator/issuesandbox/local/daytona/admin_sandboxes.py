@@ -19,11 +19,17 @@ from issuesandbox.local.daytona.model import Desired, Sandbox, SandboxId, State
 from issuesandbox.local.daytona.simulation import Simulation
 
 _CAUSE = "admin"
-_RESTING = {
+# Where a sandbox in such a state was told to go; in all others it keeps the wish it had.
+_HEADED_FOR = {
     State.STARTED: Desired.STARTED,
+    State.STOPPING: Desired.STOPPED,
     State.STOPPED: Desired.STOPPED,
+    State.ARCHIVING: Desired.ARCHIVED,
     State.ARCHIVED: Desired.ARCHIVED,
+    State.PAUSING: Desired.PAUSED,
     State.PAUSED: Desired.PAUSED,
+    State.DESTROYING: Desired.DESTROYED,
+    State.DESTROYED: Desired.DESTROYED,
 }
 
 
@@ -117,7 +123,7 @@ class AdminSandboxCalls:
         wanted = await read(request, Place)
         sandbox = self._find(request)
         sandbox.error_reason, sandbox.recoverable = wanted.reason, wanted.recoverable
-        desired = wanted.desired or _RESTING.get(wanted.state, sandbox.desired)
+        desired = wanted.desired or _HEADED_FOR.get(wanted.state, sandbox.desired)
         return await self._put(sandbox, wanted.state, desired)
 
     async def _idle(self, request: web.Request) -> web.Response:
@@ -159,7 +165,7 @@ class AdminSandboxCalls:
             organization=wanted.organization,
             name=sandbox if wanted.name is None else wanted.name.replace("{n}", str(number)),
             state=wanted.state,
-            desired=wanted.desired or _RESTING.get(wanted.state, Desired.STARTED),
+            desired=wanted.desired or _HEADED_FOR.get(wanted.state, Desired.STARTED),
             created_at=now - wanted.age,
             updated_at=now,
             last_activity_at=now,

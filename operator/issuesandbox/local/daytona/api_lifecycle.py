@@ -19,6 +19,7 @@ from issuesandbox.local.daytona.rate_limit import Bucket
 from issuesandbox.local.daytona.simulation import Simulation
 
 _DEFAULT_REASON = "Failed to start the container"
+_NOT_DESTROYED = "Failed to destroy the container"
 
 
 class LifecycleCalls:
@@ -67,8 +68,16 @@ class LifecycleCalls:
     async def _delete(self, call: Call) -> web.Response:
         sandbox = call.find(DELETE)
         model.check_delete(sandbox)
-        # Some paths of the service forget the rename, and the name stays taken for a while.
-        self._sim.lifecycle.delete(sandbox, rename=call.take(Name.KEPT_NAME) is None)
+        # Some paths of the service forget the rename, and the name stays taken for a while. The job
+        # behind an accepted delete may fail: an errored row is left that nobody can see.
+        failed = call.take(Name.FAILED_DESTROY)
+        self._sim.lifecycle.delete(
+            sandbox,
+            rename=call.take(Name.KEPT_NAME) is None,
+            end=State.DESTROYED if failed is None else State.ERROR,
+        )
+        if failed is not None:
+            sandbox.error_reason = failed.spec.reason or _NOT_DESTROYED
         self._took_effect(call, "deleted")
         return self._shown(sandbox)
 
@@ -131,7 +140,8 @@ class LifecycleCalls:
         call.effect = effect
         stuck = call.take(Name.STUCK_TRANSITION)
         if stuck is not None and call.sandbox is not None:
-            self._sim.lifecycle.hold(call.sandbox, stuck.spec.delay)
+            step = None if stuck.spec.state is None else State(stuck.spec.state)
+            self._sim.lifecycle.hold(call.sandbox, stuck.spec.delay, step)
 
     def _check_room(self, sandbox: Sandbox) -> None:
         others = (row for row in self._sim.store.of(sandbox.organization) if row is not sandbox)

@@ -16,6 +16,7 @@ from http import HTTPStatus
 import msgspec
 
 from issuesandbox.local.daytona.errors import ApiError
+from issuesandbox.local.daytona.model import State
 
 _STATUSES = tuple(status.value for status in HTTPStatus if status.value >= 400)
 _BROKEN = ("error", "build_failed")
@@ -35,6 +36,7 @@ class Name(StrEnum):
     STATE_UNKNOWN = "state_unknown"
     STATE_MISSING = "state_missing"
     KEPT_NAME = "kept_name"
+    FAILED_DESTROY = "failed_destroy"
     STUCK_TRANSITION = "stuck_transition"
     TOOLBOX_DOWN = "toolbox_down"
     DAEMON_RESTART = "daemon_restart"
@@ -70,11 +72,12 @@ class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_after: float = 1.0
     # For `failing_page`: which page, counted from 1.
     page: int = 2
-    # For `unknown_state` and `row_exists_400`: the state shown or reached.
+    # For `unknown_state` and `row_exists_400`: the state shown or reached. For `stuck_transition`:
+    # the step that lasts (the first).
     state: str | None = None
     # For `poison_item`: a bad language label, or a number of the wrong type.
     how: str = "language"
-    # For `row_exists_400`.
+    # For `row_exists_400` and `failed_destroy`.
     reason: str | None = None
     recoverable: bool = False
 
@@ -108,6 +111,8 @@ class Faults:
             raise ApiError(400, f"status must be one of {', '.join(map(str, _STATUSES))}")
         if spec.fault is Name.ROW_EXISTS_400 and spec.state not in (None, *_BROKEN):
             raise ApiError(400, f"state must be one of {', '.join(_BROKEN)}")
+        if spec.fault is Name.STUCK_TRANSITION and spec.state not in (None, *State):
+            raise ApiError(400, f"state must be one of {', '.join(State)}")
         self._made += 1
         fault = Fault(f"fault-{self._made}", spec, spec.count, spec.skip, now)
         self._faults[fault.id] = fault

@@ -151,7 +151,14 @@ class Lifecycle:
         steps = [Step(State.ARCHIVING, self.timings.archiving)]
         self._begin(sandbox, Desired.ARCHIVED, Plan(steps, State.ARCHIVED, 0.0, cause=cause))
 
-    def delete(self, sandbox: Sandbox, *, rename: bool = True, cause: str = "api") -> None:
+    def delete(
+        self,
+        sandbox: Sandbox,
+        *,
+        rename: bool = True,
+        end: State = State.DESTROYED,
+        cause: str = "api",
+    ) -> None:
         """Free the name at once and destroy the sandbox after a while."""
         if rename:
             milliseconds = int(self._timeline.now() * 1000)
@@ -163,20 +170,30 @@ class Lifecycle:
             steps = [Step(State.DESTROYING, 0.0)]
         else:
             steps = [Step(State.DESTROYING, self.timings.destroying)]
-        self._begin(sandbox, Desired.DESTROYED, Plan(steps, State.DESTROYED, 0.0, cause=cause))
+        self._begin(sandbox, Desired.DESTROYED, Plan(steps, end, 0.0, cause=cause))
 
     async def place(self, sandbox: Sandbox, state: State, desired: Desired, cause: str) -> None:
         """Put a sandbox into a state at once, without a transition."""
         self._drop_plan(sandbox)
         await self._arrive(sandbox, state, desired, cause)
 
-    def hold(self, sandbox: Sandbox, seconds: float | None) -> None:
-        """Keep the transition under way from ending: for a while, or until the service gives up."""
+    def hold(self, sandbox: Sandbox, seconds: float | None, at: State | None = None) -> None:
+        """Keep the transition under way from ending: for a while, or until the service gives up.
+
+        The present step is held, or the one still to come that shows the state `at`.
+        """
         if sandbox.plan is None:
+            return
+        if at not in (None, sandbox.state):
+            for step in sandbox.plan.steps:
+                if step.state is at:
+                    step.stuck = seconds is None
+                    step.seconds = step.seconds if seconds is None else seconds
+            self._store.save(sandbox)
             return
         sandbox.plan.stuck = seconds is None
         if seconds is None:
-            seconds = _DEADLINES.get(sandbox.shown_state, _FOREVER)
+            seconds = _DEADLINES.get(sandbox.listed_state, _FOREVER)
         sandbox.plan.due_at = self._timeline.now() + seconds
         self._store.save(sandbox)
         self._appoint(sandbox, sandbox.plan.due_at)
@@ -218,6 +235,8 @@ class Lifecycle:
         plan.due_at = self._timeline.now() + step.seconds
         self._enter(sandbox, step.state, desired, plan.cause)
         self._appoint(sandbox, plan.due_at)
+        if step.stuck:
+            self.hold(sandbox, None)
 
     def _appoint(self, sandbox: Sandbox, due: float) -> None:
         earlier = self._appointments.pop(sandbox.id, None)
@@ -230,8 +249,10 @@ class Lifecycle:
         if plan is None or sandbox.plan is not plan:
             return
         if plan.stuck:
-            sandbox.error_reason = f"Timeout while {sandbox.shown_state} sandbox"
-            plan.steps, plan.end = [], State.ERROR
+            sandbox.error_reason = f"Timeout while {sandbox.listed_state} sandbox"
+            sandbox.recoverable = sandbox.recoverable_after_timeout
+            building = sandbox.state is State.BUILDING_SNAPSHOT
+            plan.steps, plan.end = [], State.BUILD_FAILED if building else State.ERROR
         if plan.steps:
             self._next_step(sandbox, sandbox.desired)
             return

@@ -58,6 +58,16 @@ ERRORED = frozenset({State.ERROR, State.BUILD_FAILED})
 # In these the sandbox holds CPU and memory; stopped ones hold their disk only.
 POWERED_OFF = frozenset({State.STOPPED, State.ARCHIVED, State.DESTROYED} | ERRORED)
 DISKLESS = frozenset({State.ARCHIVED, State.DESTROYED})
+DELETABLE = ERRORED | {
+    State.STARTED,
+    State.STOPPED,
+    State.PAUSED,
+    State.ARCHIVED,
+    State.ARCHIVING,
+    State.PENDING_BUILD,
+}
+# After a timeout in one of these the service can go back to a completed backup.
+_RECOVERED_FROM_BACKUP = frozenset({State.CREATING, State.STARTING, State.PULLING_SNAPSHOT})
 
 # State and desired state that the service shows under a third name.
 _DERIVED = {
@@ -76,6 +86,7 @@ class Step:
 
     state: State
     seconds: float
+    stuck: bool = False
 
 
 @dataclass(slots=True)
@@ -143,8 +154,15 @@ class Sandbox:
 
     @property
     def busy(self) -> bool:
-        """Whether a transition keeps other calls away; archiving does not."""
-        return self.plan is not None and self.desired is not Desired.ARCHIVED and not self.hidden
+        """Whether it is on its way somewhere, which keeps other calls away; archiving does not."""
+        if self.state in ERRORED or self.desired is Desired.ARCHIVED:
+            return False
+        return self.state.value != self.desired.value
+
+    @property
+    def recoverable_after_timeout(self) -> bool:
+        """Whether the service could bring it back if it gave up on the present state."""
+        return self.backup_state == "Completed" and self.shown_state in _RECOVERED_FROM_BACKUP
 
     @property
     def shown_state(self) -> State:
@@ -161,7 +179,8 @@ class Sandbox:
 
 def check_delete(sandbox: Sandbox) -> None:
     """Refuse a delete while another transition is under way."""
-    if sandbox.busy and sandbox.state is not State.PENDING_BUILD:
+    on_its_way = sandbox.busy and sandbox.state is not State.PENDING_BUILD
+    if on_its_way or sandbox.state not in DELETABLE:
         raise ApiError(409, BUSY_MESSAGE)
 
 
@@ -192,7 +211,7 @@ def check_archive(sandbox: Sandbox) -> None:
     """Refuse to archive what is not at rest or would be deleted on stop."""
     if sandbox.ephemeral:
         raise ApiError(400, "Ephemeral sandboxes cannot be archived")
-    if sandbox.plan is not None:
+    if sandbox.busy or sandbox.state is State.ARCHIVING:
         raise ApiError(409, BUSY_MESSAGE)
     if sandbox.state is not State.STOPPED:
         raise ApiError(400, "Sandbox is not stopped")
