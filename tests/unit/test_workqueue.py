@@ -161,6 +161,34 @@ async def test_no_more_passes_than_allowed_run_side_by_side() -> None:
     assert most == 3
 
 
+async def test_an_urgent_key_never_waits_for_slow_passes_of_others() -> None:
+    urgent: set[int] = set()
+    queue: WorkQueue[int] = WorkQueue(reserved=3, is_urgent=urgent.__contains__)
+    begun: list[int] = []
+    gate = asyncio.Event()
+
+    async def work(key: int) -> None:
+        begun.append(key)
+        await gate.wait()
+
+    for key in range(1000):
+        queue.add(key)
+    async with serving(queue, work):
+        await until(lambda: len(begun) == 100)
+        urgent |= {2000, 500, 501, 502}
+        queue.add(2000)
+        queue.add(500)  # it waits in the line already
+        await until(lambda: set(begun[100:]) == {2000, 500})
+        queue.add(501, 0.01)
+        queue.add(502, 0.01)
+        await until(lambda: len(begun) == 103)
+        assert queue.in_flight == 103, "the reserve has an end, too"
+        gate.set()
+        await until(lambda: len(begun) == 1001)
+    assert len(set(begun)) == 1001
+    assert begun[103] in {501, 502}, "the urgent ones go first"
+
+
 def test_delays_double_up_to_the_limit_with_jitter() -> None:
     back_off = BackOff(first=1, limit=60)
     for failures, ceiling in ((1, 1), (2, 2), (5, 16), (7, 60), (100, 60)):

@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 
 from issuesandbox.domain.model import Action, ActionKind, Holder, Observed, Plan
+from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.sandbox import Present, SandboxId, SandboxView
 from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.engine.environment import variables
@@ -18,9 +19,17 @@ from issuesandbox.engine.record import Findings
 from issuesandbox.ports.errors import Busy, CallError, Conflict, Invalid, NotFound, Unavailable
 from issuesandbox.ports.ledgers import Ledgers
 from issuesandbox.ports.resources import ResourceKey
-from issuesandbox.ports.sandboxes import Sandboxes
+from issuesandbox.ports.sandboxes import Sandboxes, SandboxOrder
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The order for a new sandbox, and who hides the Secrets that are in it."""
+
+    order: SandboxOrder
+    redactor: Redactor
 
 
 class Actor:
@@ -30,13 +39,23 @@ class Actor:
         self._sandboxes = sandboxes
         self._ledgers = ledgers
 
-    async def send(self, reading: Reading, action: Action) -> SandboxView | None:
+    async def order(self, reading: Reading, plan: Plan) -> Ordered | None:
+        """Return the order for what the plan creates, with the Secrets it needs.
+
+        Read before anything is announced: from then on the call has only so much time to land.
+        """
+        create = next((each for each in plan.actions if each.kind is ActionKind.CREATE), None)
+        if create is None:
+            return None
+        secrets = await self._secrets(reading)
+        return Ordered(order_for(reading, create, secrets), Redactor(secrets.values()))
+
+    async def send(self, action: Action, ordered: Ordered | None) -> SandboxView | None:
         """Make the one call that an action is; return what a create made."""
         sandboxes = self._sandboxes
         if action.kind is ActionKind.CREATE:
-            secrets = await self._secrets(reading)
-            order = order_for(reading, action, secrets)
-            return await self._looked_at(await sandboxes.create(order))
+            assert ordered is not None, "what is created was ordered before"
+            return await self._looked_at(await self._create(ordered))
         assert action.sandbox_id is not None, "only a create has no sandbox yet"
         if action.kind in (ActionKind.ADOPT, ActionKind.DISOWN):
             await sandboxes.relabel(action.sandbox_id, action.labels)
@@ -51,6 +70,14 @@ class Actor:
         }[action.kind]
         await call(action.sandbox_id)
         return None
+
+    async def _create(self, ordered: Ordered) -> SandboxView:
+        try:
+            return await self._sandboxes.create(ordered.order)
+        except CallError as error:
+            # A refusal may quote what it refuses.
+            text = ordered.redactor.redact(str(error))
+            raise type(error)(text, code=error.code, retry_after=error.retry_after) from None
 
     async def _looked_at(self, made: SandboxView) -> SandboxView:
         """Return a new sandbox as it is now.

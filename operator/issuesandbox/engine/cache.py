@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.status_run import RunPhase
 from issuesandbox.ports.resources import ResourceKey
 
@@ -25,6 +26,7 @@ class _Entry(msgspec.Struct, gc=False):
     version: int
     own: bool
     settled: bool
+    urgent: bool
     zipped: bool
     packed: bytes
 
@@ -63,7 +65,7 @@ class ResourceCache:
         packed = msgspec.msgpack.encode(_essence(body, keep_text=not settled or _run_ahead(body)))
         zipped = settled and len(packed) > _LARGE
         packed = zlib.compress(packed, 1) if zipped else packed
-        self._entries[key] = _Entry(version, own, settled, zipped, packed)
+        self._entries[key] = _Entry(version, own, settled, _is_urgent(body), zipped, packed)
         self._on_put(key, body)
         return True
 
@@ -85,6 +87,11 @@ class ResourceCache:
         """Tell whether the resource looked settled when it was last seen."""
         entry = self._entries.get(key)
         return entry is not None and entry.settled
+
+    def urgent(self, key: ResourceKey) -> bool:
+        """Tell whether something of the resource is to end, when it was last seen."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.urgent and not entry.settled
 
     def drop(self, key: ResourceKey) -> None:
         """Forget a resource that is gone."""
@@ -109,6 +116,16 @@ def is_settled(body: Mapping[str, Any]) -> bool:
         return False
     ready = (each for each in status.get("conditions", ()) if each["type"] == "Ready")
     return any(each["status"] == "True" or each["reason"] == "AtRest" for each in ready)
+
+
+def _is_urgent(body: Mapping[str, Any]) -> bool:
+    """Tell whether people wait for an end: of the resource, of its sandbox or of its run."""
+    spec, status = body["spec"], body.get("status") or {}
+    asked, run = spec.get("run"), status.get("run") or {}
+    replaced = asked is not None and run.get("trigger") != asked.get("trigger")
+    ends = "stopRequestedAt" in status or (bool(run) and not run.get("outcome") and replaced)
+    stopped = spec.get("desiredState") == DesiredState.STOPPED
+    return "deletionTimestamp" in body["metadata"] or stopped or ends
 
 
 def _run_ahead(body: Mapping[str, Any]) -> bool:

@@ -24,6 +24,7 @@ from issuesandbox.ports.errors import Throttled
 _Waiter = asyncio.Future[None]
 
 _purpose: ContextVar[Priority] = ContextVar("purpose", default=Priority.CREATE)
+_permission: ContextVar[Callable[[], None]] = ContextVar("permission", default=lambda: None)
 
 
 @contextmanager
@@ -34,6 +35,16 @@ def on_behalf_of(priority: Priority) -> Iterator[None]:
         yield
     finally:
         _purpose.reset(token)
+
+
+@contextmanager
+def while_allowed(check: Callable[[], None]) -> Iterator[None]:
+    """Have every change in this context checked after all waiting, right before it is sent."""
+    token = _permission.set(check)
+    try:
+        yield
+    finally:
+        _permission.reset(token)
 
 
 @dataclass(slots=True)
@@ -85,6 +96,10 @@ class RateGate:
         if wait > patience and line.tokens.known:
             raise self._refusal(bucket, wait)
         await self._stand_in_line(bucket, priority, patience)
+
+    def last_look(self) -> None:
+        """Raise what keeps a change from being sent, though it has waited for its turn."""
+        _permission.get()()
 
     def learn(self, bucket: Bucket, answer: Answer) -> None:
         """Take note of what Daytona told about a bucket."""

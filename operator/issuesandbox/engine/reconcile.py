@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from issuesandbox.api.names import ANNOTATION_FIRST_CREATE, FINALIZER
@@ -32,7 +33,7 @@ from issuesandbox.engine.cleaning import with_deletion_record
 from issuesandbox.engine.merge import merge_patch
 from issuesandbox.engine.notes import notes
 from issuesandbox.engine.observe import Observer
-from issuesandbox.engine.rates import on_behalf_of
+from issuesandbox.engine.rates import on_behalf_of, while_allowed
 from issuesandbox.engine.reading import Reader, Reading
 from issuesandbox.engine.record import Findings, next_status, with_intent
 from issuesandbox.engine.retirement import Retirement
@@ -135,7 +136,7 @@ class Reconciler:
         if self._has_expired(key, reading):
             await self._expire(key, reading)
             return None
-        with on_behalf_of(_urgency(reading)):
+        with on_behalf_of(_urgency(reading)), while_allowed(partial(self._check_charge, reading)):
             observed, plan = await self._plan(key, reading)
             return await self._carry_out(key, reading, observed, plan)
 
@@ -219,6 +220,10 @@ class Reconciler:
         created: SandboxView | None = None
         failure: CallError | None = None
         announced: Mapping[str, Any] | None = None
+        try:
+            ordered = await self._actor.order(reading, plan)
+        except CallError as error:
+            return reading, setback(plan, error, self._timings), Did((), None, error, None)
         for action in plan.actions:
             if action.intent is not None:
                 announced = await self._announce(key, reading, action, observed, plan)
@@ -226,7 +231,7 @@ class Reconciler:
             self._check_charge(reading)
             self._actor.log(key, reading, observed, action, plan)
             try:
-                created = await self._actor.send(reading, action) or created
+                created = await self._actor.send(action, ordered) or created
                 done.append(action.kind)
             except CallError as error:
                 failure, plan = error, setback(plan, error, self._timings)

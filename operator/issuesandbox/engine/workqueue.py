@@ -2,8 +2,9 @@
 
 One pass in flight per key, many keys side by side, the soonest deadline first. A key that is
 added while its pass runs gets another pass right after it; a key that is added twice before
-it runs gets one. A pass whose rest can wait stands back while others have not even begun. Knows
-nothing of what a pass does.
+it runs gets one. A pass whose rest can wait stands back while others have not even begun. Some
+places are kept for urgent keys, so that a stop never waits for slow passes of others. Knows nothing
+of what a pass does.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Work = Callable[[Key], Awaitable[float | None]]
+# Deadline, order of arrival, key; the soonest first.
+_Line = list[tuple[float, int, Key]]
 
 logger = logging.getLogger(__name__)
 
@@ -59,14 +62,19 @@ class WorkQueue(Generic[Key]):
         self,
         *,
         parallel: int = 100,
+        reserved: int = 50,
+        is_urgent: Callable[[Key], bool] = lambda _: False,
         back_off: BackOff | None = None,
         meter: Callable[[float, float], None] = lambda _waited, _took: None,
     ) -> None:
         self._parallel = parallel
+        self._reserved = reserved
+        self._is_urgent = is_urgent
         self._meter = meter
         self._back_off = back_off or BackOff()
         self._deadlines: dict[Key, float] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._all: _Line[Key] = []
+        self._urgent: _Line[Key] = []
         self._order = itertools.count()
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
         self._again: dict[Key, _Again] = {}
@@ -86,7 +94,7 @@ class WorkQueue(Generic[Key]):
 
     def overdue(self) -> float:
         """Return for how many seconds the longest-waiting due key has been waiting."""
-        soonest = self._soonest()
+        soonest = self._soonest(self._all)
         return 0.0 if soonest is None else max(0.0, self._now() - soonest)
 
     def add(self, key: Key, delay: float = 0.0, unless: Callable[[], bool] | None = None) -> None:
@@ -100,10 +108,19 @@ class WorkQueue(Generic[Key]):
             before = self._again.get(key, _Again(math.inf, unless))
             both = unless if before.unless is not None else None
             self._again[key] = _Again(min(before.deadline, deadline), both)
-        elif deadline < self._deadlines.get(key, math.inf):
+            return
+        pending = self._deadlines.get(key, math.inf)
+        urgent, deadline = self._is_urgent(key), min(deadline, pending)
+        entry = (deadline, next(self._order), key)
+        if deadline < pending:
             self._deadlines[key] = deadline
-            heapq.heappush(self._heap, (deadline, next(self._order), key))
-            self._wake.set()
+            heapq.heappush(self._all, entry)
+        elif not urgent:
+            return
+        if urgent:
+            # Also who waits in the long line since before it became urgent.
+            heapq.heappush(self._urgent, entry)
+        self._wake.set()
 
     def forget(self, key: Key) -> None:
         """Drop what is pending for `key`; a pass in flight goes on."""
@@ -147,13 +164,12 @@ class WorkQueue(Generic[Key]):
     def _start_due(self, work: Work[Key]) -> bool:
         """Start what is due, some at a time; tell whether there is more."""
         for _ in range(_AT_ONCE):
-            soonest = self._soonest()
-            idle = self._active() < self._parallel
-            if not idle or soonest is None or soonest > self._now():
+            due = [each for each in self._open_lines() if self._is_due(each)]
+            if not due:
                 return False
-            _, _, key = heapq.heappop(self._heap)
+            deadline, _, key = heapq.heappop(due[0])
             del self._deadlines[key]
-            waited = self._now() - soonest
+            waited = self._now() - deadline
             self._in_flight[key] = asyncio.create_task(self._pass(key, work, waited))
         return True
 
@@ -179,9 +195,10 @@ class WorkQueue(Generic[Key]):
             self._wake.set()
 
     async def _sleep_until_next(self) -> None:
-        soonest = self._soonest() if self._active() < self._parallel else None
+        soonest = [self._soonest(each) for each in self._open_lines()]
+        known = [each for each in soonest if each is not None]
         try:
-            async with asyncio.timeout_at(soonest):
+            async with asyncio.timeout_at(min(known, default=None)):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -189,9 +206,18 @@ class WorkQueue(Generic[Key]):
     def _active(self) -> int:
         return len(self._in_flight) - len(self._aside)
 
+    def _open_lines(self) -> list[_Line[Key]]:
+        """Return the lines for which there is room now, the most urgent first."""
+        active = self._active()
+        lines = [self._urgent] if active < self._parallel + self._reserved else []
+        return [*lines, self._all] if active < self._parallel else lines
+
+    def _is_due(self, line: _Line[Key]) -> bool:
+        soonest = self._soonest(line)
+        return soonest is not None and soonest <= self._now()
+
     def _is_pressed(self) -> bool:
-        soonest = self._soonest()
-        return self._active() > _CALM or (soonest is not None and soonest <= self._now())
+        return self._active() > _CALM or self._is_due(self._all)
 
     def _call_back(self) -> None:
         """Let those who stood back go on, the longest-waiting first, as far as there is room."""
@@ -201,12 +227,12 @@ class WorkQueue(Generic[Key]):
             if not turn.done():
                 turn.set_result(None)
 
-    def _soonest(self) -> float | None:
-        while self._heap:
-            deadline, _, key = self._heap[0]
+    def _soonest(self, line: _Line[Key]) -> float | None:
+        while line:
+            deadline, _, key = line[0]
             if self._deadlines.get(key) == deadline:
                 return deadline
-            heapq.heappop(self._heap)  # superseded by a sooner deadline, or forgotten
+            heapq.heappop(line)  # superseded by a sooner deadline, begun, or forgotten
         return None
 
     @staticmethod

@@ -111,7 +111,7 @@ class Operator:
             books.tally.time(numbers.QUEUE_WAIT, waited)
             books.tally.time(numbers.PASS_TIME, took)
 
-        self._queue: WorkQueue[ResourceKey] = WorkQueue(meter=meter)
+        self._queue: WorkQueue[ResourceKey] = WorkQueue(meter=meter, is_urgent=self._cache.urgent)
         resources = KubeResources(world.requests, clock, reporter=identity)
         namespaces = settings.watch_namespaces
         self.intake = Intake(self._cache, self._queue, resources, timings, namespaces)

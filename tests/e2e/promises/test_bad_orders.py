@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -122,15 +123,24 @@ async def test_what_the_spec_asks_of_a_sandbox_arrives_at_daytona(stage: Stage) 
     await stage.apply("open", 1, sandbox=asked)
     await stage.apply("shut", 2, sandbox={"network": {"blockAll": True}})
 
-    async def told() -> bool:
-        return (await error_of(stage, "open")).get("code") == "SecretNotFound"
+    async def told(code: str) -> bool:
+        return (await error_of(stage, "open")).get("code") == code
 
-    await stage.until(told, "the missing Secret to be named")
+    await stage.until(lambda: told("SecretNotFound"), "the missing Secret to be named")
+    metadata = (await stage.get("open"))["metadata"]
+    assert "finalizers" not in metadata, "nothing is announced that cannot be sent"
     synced = await stage.condition("open", "Synced")
     assert f"{stage.namespace}/extra" in synced["message"]
     assert "spec.sandbox.envFrom" in synced["message"]
+    # A refusal that quotes the order tells nobody what was in the Secret.
+    echo = {"status": 400, "message": "env.EXTRA must not be e-value"}
+    await stage.fault(kind="sandbox.create", fault="status", **echo)
     secret = {"metadata": {"name": "extra"}, "stringData": {"MODE": "secret", "EXTRA": "e-value"}}
     await stage.api("POST", f"/api/v1/namespaces/{stage.namespace}/secrets", secret)
+    await stage.until(lambda: told("Invalid"), "the refusal")
+    assert "env.EXTRA must not be ***" in (await stage.condition("open", "Synced"))["message"]
+    assert "e-value" not in json.dumps(await stage.get("open"))
+    await stage.clear_faults()
     await stage.until_phase("open", "Idle")
     shown = await stage.daytona_get("claude-issue-1")
     assert shown["env"] == {"MODE": "test", "EXTRA": "e-value"}, "the spec's own word wins"

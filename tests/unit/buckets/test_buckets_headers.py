@@ -15,7 +15,7 @@ from issuesandbox.adapters.daytona.rate_limits import classify, rate_limited, re
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.buckets import Allowance, Answer, Bucket, NoLimit, Priority, Refusal
 from issuesandbox.domain.timings import Timings
-from issuesandbox.engine.rates import RateGate
+from issuesandbox.engine.rates import RateGate, while_allowed
 from issuesandbox.local.daytona.config import DEFAULT_KEY, RateLimits, SimulatorConfig
 from issuesandbox.local.daytona.server import Simulator
 from issuesandbox.ports.errors import Throttled
@@ -116,6 +116,39 @@ async def test_once_told_no_call_is_sent_that_daytona_would_refuse(
         while not (status := await create()):
             await asyncio.sleep(0.05)
     assert status == 200
+
+
+class LeaseLost(Exception):
+    """Another replica acts now."""
+
+
+class LongLine(RateGate):
+    """A gate at which everybody waits so long that the lease is lost meanwhile."""
+
+    lost = False
+
+    async def pass_through(
+        self, bucket: Bucket, priority: Priority, deadline: float | None = None
+    ) -> None:
+        await super().pass_through(bucket, priority, deadline)
+        self.lost = True
+
+    def check(self) -> None:
+        if self.lost:
+            raise LeaseLost
+
+
+async def test_a_change_is_checked_after_it_has_waited_for_its_turn(simulator: Simulator) -> None:
+    gate = LongLine(SystemClock(), Timings())
+    key = {"Authorization": f"Bearer {DEFAULT_KEY}"}
+    session = aiohttp.ClientSession(middlewares=(rate_limited(gate),), headers=key)
+    async with session:
+        with while_allowed(gate.check), pytest.raises(LeaseLost):
+            await session.post(f"{simulator.url}/sandbox", json={})
+        with while_allowed(gate.check):
+            async with session.get(f"{simulator.url}/sandbox") as answer:
+                found = await answer.json()
+    assert found["items"] == [], "who may not act may still look"
 
 
 async def test_starts_leave_a_fifth_to_deletes_of_the_same_bucket(

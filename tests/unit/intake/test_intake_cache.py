@@ -40,6 +40,33 @@ def key_of(name: str = "one") -> ResourceKey:
 SETTLED: dict[str, Any] = {"observedGeneration": 1, "conditions": [READY]}
 
 
+RUNNING = {"id": "r1", "phase": "Executing", "trigger": "1"}
+ENDED = {"id": "r1", "phase": "Finished", "outcome": "Failed", "trigger": "1"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "status", "urgent"),
+    [
+        ({}, {}, {}, False),
+        ({"deletionTimestamp": "2030-01-01T00:00:00Z"}, {}, SETTLED, True),
+        ({}, {"desiredState": "Stopped"}, {}, True),
+        ({}, {"desiredState": "Stopped"}, SETTLED, False),
+        ({}, {"run": {"trigger": "1"}}, {"run": RUNNING}, False),
+        ({}, {"run": {"trigger": "2"}}, {"run": RUNNING}, True),
+        ({}, {"run": {"trigger": "2"}}, {"run": ENDED}, False),
+        ({}, {}, {"run": RUNNING, "stopRequestedAt": "2030-01-01T00:00:00Z"}, True),
+    ],
+)
+def test_who_is_to_end_is_urgent(
+    metadata: dict[str, Any], spec: dict[str, Any], status: dict[str, Any], urgent: bool
+) -> None:
+    body, cache = body_of(1, **status), ResourceCache()
+    body["metadata"] |= metadata
+    body["spec"] |= spec
+    cache.put(body)
+    assert cache.urgent(key_of()) is urgent
+
+
 class Listed:
     """A census of names; the first of its lists has one more, which is deleted meanwhile."""
 

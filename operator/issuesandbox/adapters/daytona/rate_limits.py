@@ -31,6 +31,10 @@ class Gate(Protocol):
         """Return when the call may be sent; raise `Throttled` if that takes too long."""
         ...
 
+    def last_look(self) -> None:
+        """Raise what keeps a change from being sent, though it has waited for its turn."""
+        ...
+
     def learn(self, bucket: Bucket, answer: Answer) -> None:
         """Take note of what Daytona told about a bucket."""
         ...
@@ -44,6 +48,8 @@ def rate_limited(gate: Gate) -> aiohttp.ClientMiddlewareType:
     ) -> aiohttp.ClientResponse:
         bucket, priority = classify(request.method, request.url.path)
         await gate.pass_through(bucket, priority)
+        if request.method != "GET":
+            gate.last_look()
         response = await handler(request)
         answer = read_answer(bucket, response.status, response.headers)
         if answer is not None:

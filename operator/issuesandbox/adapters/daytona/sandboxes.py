@@ -71,7 +71,8 @@ class DaytonaSandboxes:
         # The generated client makes a session of its own, unless it has one.
         rest = self._client.rest_client
         rest.pool_manager = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=100, ssl=rest.ssl_context),
+            # How many passes there are bounds it: a stop must not wait for slow calls of others.
+            connector=aiohttp.TCPConnector(limit=0, ssl=rest.ssl_context),
             middlewares=(rate_limited(gate),) if gate is not None else (),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=behind_proxy(api_url),
