@@ -127,6 +127,16 @@ class IssueEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class EditView:
+    """The last change of an issue's body."""
+
+    at: datetime
+    editor: str
+    """`ghost` if the account is gone."""
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """One try of GitHub's to deliver an event to the App's webhook."""
 
@@ -211,16 +221,16 @@ class Forge(Protocol):
         """Return a comment as it is now."""
         ...
 
-    async def react_to_issue(self, repository: str, number: int, reaction: Reaction) -> None:
-        """Put our reaction under an issue or pull request; once, however often it is asked."""
-        ...
-
     async def react_to_comment(self, repository: str, comment_id: int, reaction: Reaction) -> None:
         """Put our reaction under a comment; once, however often it is asked."""
         ...
 
     async def issue_events(self, repository: str, number: int) -> Sequence[IssueEvent]:
         """Return what happened to an issue, oldest first."""
+        ...
+
+    async def last_edit(self, repository: str, number: int) -> EditView | None:
+        """Return who changed an issue's body last and when; None: it is as it was opened."""
         ...
 
     def repositories(self) -> AsyncIterator[RepositoryView]:

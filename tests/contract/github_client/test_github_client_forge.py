@@ -32,7 +32,7 @@ async def test_reactions_are_given_once(github: GitHubConnection, stage: Stage) 
     number = await stage.issue()
     comment = await github.client.create_comment(REPOSITORY, number, "/run")
     for _ in range(2):
-        await github.forge.react_to_issue(REPOSITORY, number, Reaction.EYES)
+        await github.forge.react_to_comment(REPOSITORY, comment.id, Reaction.EYES)
         await github.forge.react_to_comment(REPOSITORY, comment.id, Reaction.ROCKET)
     created = [
         effect["content"]
@@ -41,6 +41,26 @@ async def test_reactions_are_given_once(github: GitHubConnection, stage: Stage) 
         if effect["what"] == "reaction.created"
     ]
     assert sorted(created) == ["eyes", "rocket"]
+
+
+@pytest.mark.parametrize("path", ["", "/api/v3"])
+async def test_who_edited_a_text_last_is_told(stage: Stage, path: str) -> None:
+    """Of github.com and of an Enterprise server, whose GraphQL lies elsewhere."""
+    number = await stage.issue(body="One.", **{"as": "mona"})
+    await stage.admin("PUT", "/users/tidy[bot]", {"kind": "Bot"})
+    github = stage.connect(path=path)
+    try:
+        assert await github.forge.last_edit(REPOSITORY, number) is None
+        for login, is_bot in (("mona", False), ("tidy[bot]", True)):
+            order = {"body": f"By {login}.", "as": login}
+            await stage.admin("POST", f"/repos/{REPOSITORY}/issues/{number}/edit", order)
+            edit = await github.forge.last_edit(REPOSITORY, number)
+            assert edit is not None
+            assert (edit.editor, edit.is_bot) == (login, is_bot)
+        with pytest.raises(NotFound):
+            await github.forge.last_edit(REPOSITORY, number + 1)
+    finally:
+        await github.close()
 
 
 async def test_a_comment_is_read_with_all_that_a_command_needs(

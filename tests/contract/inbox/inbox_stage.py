@@ -16,9 +16,10 @@ from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import GitHubConnection
 from issuesandbox.domain.webhook.commands import MARKER
 from issuesandbox.domain.webhook.live import MANAGER
-from issuesandbox.engine.inbox.catch_up import CatchUp, Reach
+from issuesandbox.engine.inbox.catch_up import CatchUp
 from issuesandbox.engine.inbox.courtesy import Courtesy
 from issuesandbox.engine.inbox.desk import Desk
+from issuesandbox.engine.inbox.finding import Reach
 from issuesandbox.engine.inbox.index import IssueIndex
 from issuesandbox.engine.inbox.people import People
 from issuesandbox.engine.inbox.policies import PolicyKeeper
@@ -44,6 +45,7 @@ class Cluster:
     triggers: dict[int, list[str]] = field(default_factory=dict)
     """Every trigger that an issue's resource ever had."""
     turn: int = 0
+    notes: list[EventNote] = field(default_factory=list)
 
     async def get(self, namespace: str, name: str) -> Mapping[str, Any]:
         if name not in self.bodies:
@@ -90,7 +92,7 @@ class Cluster:
         self.maps[name] = Record(record.data, str(self.turn))
 
     async def note(self, name: str, event: EventNote) -> None:
-        """Nobody reads it here."""
+        self.notes.append(event)
 
 
 class Inbox:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from inbox_stage import Inbox
+from tests.fakes.github_stage import Stage
 
 from issuesandbox.domain.webhook.resource_names import resource_name
 from issuesandbox.engine.inbox.cursor import read_cursor
@@ -59,25 +60,59 @@ async def test_what_cannot_be_handled_does_not_hold_back_the_rest(inbox: Inbox) 
     inbox.cluster.refused.add(bad)
     before = await read_cursor(inbox.cluster, "cursor")
     inbox.later(600)
-    assert not await inbox.catch_up.look()
+    assert await inbox.catch_up.look(), "to look again would not help"
     assert inbox.spec(good) is not None
-    assert (await read_cursor(inbox.cluster, "cursor")).repositories == before.repositories
-    inbox.cluster.refused.clear()
+    assert inbox.spec(bad) is None
+    after = await read_cursor(inbox.cluster, "cursor")
+    assert after.repositories["acme/app"] > before.repositories["acme/app"]
+    (note,) = inbox.cluster.notes
+    assert (note.reason, note.warning) == ("CatchUpRefused", True)
+    assert "does not like it" in note.message
+    assert inbox.catch_up.refused == 1
+
+
+@pytest.mark.parametrize("status", [404, 410, 403, 422, 500])
+async def test_a_repository_that_is_refused_is_passed_over_and_one_that_is_down_is_not(
+    inbox: Inbox, status: int
+) -> None:
+    before = await read_cursor(inbox.cluster, "cursor")
+    await inbox.stage.fault("status", "issues/list-for-repo", status=status, count=None)
     inbox.later(600)
+    for _ in range(2):
+        is_closed = await inbox.catch_up.look()
+    after = await read_cursor(inbox.cluster, "cursor")
+    assert is_closed is (status != 500)
+    assert (after.repositories == before.repositories) is (status == 500)
+    assert len(inbox.cluster.notes) == (status != 500), "it is told once"
+
+
+async def test_nothing_is_missed_that_happens_before_the_first_pass_goes_through(
+    stage: Stage, opened: Open
+) -> None:
+    await stage.fault("status", "apps/list-installations", status=500, count=None)
+    inbox = await opened("")
+    await inbox.deafen()
+    number = await inbox.issue()
+    inbox.later(3600)
+    assert not await inbox.catch_up.look()
+    await stage.admin("DELETE", "/faults")
     assert await inbox.catch_up.look()
-    assert inbox.spec(bad) is not None
+    assert inbox.spec(number) is not None
 
 
 async def test_without_the_list_of_deliveries_the_repositories_are_still_looked_through(
     inbox: Inbox,
 ) -> None:
-    before = await read_cursor(inbox.cluster, "cursor")
-    await inbox.stage.fault("status", "apps/list-webhook-deliveries", status=404, count=None)
-    inbox.later(600)
-    assert not await inbox.catch_up.look()
-    after = await read_cursor(inbox.cluster, "cursor")
-    assert after.deliveries == before.deliveries
-    assert after.repositories["acme/app"] > before.repositories["acme/app"]
+    """Some servers do not know the list; of one that is down it is asked for again."""
+    for status, is_closed in ((500, False), (404, True)):
+        before = await read_cursor(inbox.cluster, "cursor")
+        await inbox.stage.admin("DELETE", "/faults")
+        await inbox.stage.fault("status", "apps/list-webhook-deliveries", status=status, count=None)
+        inbox.later(600)
+        assert await inbox.catch_up.look() is is_closed
+        after = await read_cursor(inbox.cluster, "cursor")
+        assert (after.deliveries != before.deliveries) is is_closed
+        assert after.repositories["acme/app"] > before.repositories["acme/app"]
 
 
 @pytest.mark.parametrize("how", ["label", "command"])
@@ -120,7 +155,8 @@ async def test_a_resource_of_that_name_for_another_issue_is_named_and_left_alone
     assert number == 1
     assert inbox.cluster.bodies[name] == before
     assert inbox.spec(number) is None
-    assert not await inbox.catch_up.look()
+    assert await inbox.catch_up.look()
+    assert "is in the way" in inbox.cluster.notes[0].message
     journal = await inbox.stage.admin("GET", "/journal?since=0")
     assert [each["status"] for each in journal if each["type"] == "delivery"][-1] == 503
 
@@ -161,11 +197,13 @@ async def test_a_pass_that_is_asked_for_during_a_pass_follows_it(inbox: Inbox) -
             while len(await inbox.stage.requests(operation)) < before + times:
                 await asyncio.sleep(0.02)
 
-    going = asyncio.create_task(inbox.catch_up.run(lambda: True))
+    # It is not even its turn: but nobody else may have heard.
+    inbox.catch_up.hurry(anyway=True)
+    going = asyncio.create_task(inbox.catch_up.run(lambda: False))
     try:
         await asked(begins, 1)
         number = await inbox.issue()
-        inbox.catch_up.hurry()
+        inbox.catch_up.hurry(anyway=True)
         await asked(ends, 2)
     finally:
         going.cancel()

@@ -163,6 +163,8 @@ async def test_an_edit_counts_by_who_made_it(opened: Open) -> None:
     before = inbox.cluster.triggers[number][:]
     await inbox.act(number, "edit", "member", body="Something else.")
     assert inbox.cluster.triggers[number] == before
+    assert await inbox.catch_up.look()
+    assert inbox.cluster.triggers[number] == before
     comment = await inbox.say(number, "just talk")
     for login, wanted in (("member", before), ("owner", [*before, f"c{comment}"])):
         inbox.later()
@@ -171,6 +173,8 @@ async def test_an_edit_counts_by_who_made_it(opened: Open) -> None:
         inbox.later()
         await inbox.stage.admin("PATCH", path, {"body": "/run", "as": login})
         await inbox.settled()
+        assert inbox.cluster.triggers[number] == wanted, login
+        assert await inbox.catch_up.look()
         assert inbox.cluster.triggers[number] == wanted, login
     await inbox.act(number, "edit", "owner", body="Something better.")
     assert len(inbox.cluster.triggers[number]) == len(before) + 2

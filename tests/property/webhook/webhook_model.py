@@ -106,7 +106,7 @@ class Model:
             if isinstance(each, CommentHint)
         ]
         if may_have_missed(self.issue, self.live):
-            for each in missed(self.issue, self.live, self.history, RULES):
+            for each in missed(self.issue, self.live, self.history, RULES, START, OWNER):
                 hints.append((place_of(each), each))
         for _, hint in sorted(hints, key=lambda each: each[0]):
             self.receive(hint)

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from jwt.algorithms import RSAAlgorithm
 from jwt.exceptions import PyJWTError
 
+from issuesandbox.adapters.github.models import parsed
 from issuesandbox.adapters.github.requests import Caller, GitHubRequests
 from issuesandbox.clock import Clock
 from issuesandbox.ports.errors import Denied, Invalid, NotFound
@@ -150,14 +151,14 @@ class AppCredentials:
         """Return the login of the App's bot."""
         if self._login is None:
             answer = await self._requests.get(self.app(), "app")
-            self._login = f"{msgspec.convert(answer.data, _App).slug}[bot]"
+            self._login = f"{parsed(answer.data, _App).slug}[bot]"
         return self._login
 
     async def reach(self) -> AsyncIterator[tuple[Caller, str]]:
         """Return every installation, with the list of its repositories."""
         path = "app/installations{?per_page}"
         async for page in self._requests.pages(self.app(), path, {"per_page": 100}):
-            for each in msgspec.convert(page, list[_Installation]):
+            for each in parsed(page, list[_Installation]):
                 if each.suspended_at is not None:
                     continue
                 try:
@@ -203,7 +204,7 @@ class AppCredentials:
         answer = await self._requests.send(
             "POST", self.app(), path, {"id": str(installation.id)}, body=body, repeat=True
         )
-        minted = msgspec.convert(answer.data, _Minted)
+        minted = parsed(answer.data, _Minted)
         caller = Caller(f"installation {installation.id}", minted.token)
         return _Kept(caller, Token(minted.token, expires_at=minted.expires_at))
 
@@ -224,7 +225,7 @@ class AppCredentials:
             answer = await self._requests.get(self.app(), "app/installations/{id}", {"id": told})
         except NotFound:
             return None  # removed since
-        return msgspec.convert(answer.data, _Installation)
+        return parsed(answer.data, _Installation)
 
     async def _discovered(self, repository: str) -> _Installation:
         owner, _, name = repository.partition("/")
@@ -236,7 +237,7 @@ class AppCredentials:
                 f"the GitHub App is not installed on {repository}, or there is no such repository"
             )
             raise NotFound(text, code="NotInstalled") from error
-        return msgspec.convert(answer.data, _Installation)
+        return parsed(answer.data, _Installation)
 
 
 def _granted(need: _Need, installation: _Installation, repository: str) -> dict[str, str]:

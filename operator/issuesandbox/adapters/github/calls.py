@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from issuesandbox.adapters.github.credentials import Credentials
+from issuesandbox.adapters.github.graphql import Told, refusal
+from issuesandbox.adapters.github.models import parsed
 from issuesandbox.adapters.github.requests import Answer, Caller, GitHubRequests, Variables
 from issuesandbox.ports.errors import Denied
 
@@ -56,6 +58,19 @@ class RepositoryCalls:
             return await self.requests.send(method, caller, full, filled, body=body, repeat=repeat)
 
         return (await self._authorised(repository, sent)).data
+
+    async def query(self, repository: str, text: str, variables: Mapping[str, Any]) -> Any:
+        """Ask what only GraphQL answers; the answer is that of the query alone."""
+        body = {"query": text, "variables": variables}
+
+        async def asked(caller: Caller) -> Answer:
+            # Beside the API of github.com, and one step above that of an Enterprise server.
+            return await self.requests.send("POST", caller, "../graphql", body=body, repeat=True)
+
+        told = parsed((await self._authorised(repository, asked)).data, Told)
+        if told.errors:
+            raise refusal(told.errors[0])
+        return told.data
 
     async def _page(self, repository: str, path: str, variables: Variables) -> Answer:
         full, filled = _in_repository(repository, path, variables)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from issuesandbox.adapters.github.models import parsed
 from issuesandbox.adapters.github.requests import Caller, GitHubRequests
 from issuesandbox.ports.github import Token
 
@@ -85,7 +86,7 @@ class PersonalToken:
         """Return whose token it is."""
         if self._login is None:
             answer = await self._requests.get(self._caller, "user")
-            self._login = msgspec.convert(answer.data, _Account).login
+            self._login = parsed(answer.data, _Account).login
         return self._login
 
     async def reach(self) -> AsyncIterator[tuple[Caller, str]]:

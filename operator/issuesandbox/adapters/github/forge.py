@@ -10,6 +10,7 @@ from issuesandbox.adapters.github.calls import RepositoryCalls
 from issuesandbox.adapters.github.models import (
     Activity,
     Comment,
+    Edited,
     Event,
     HookDelivery,
     Issue,
@@ -23,6 +24,7 @@ from issuesandbox.ports.errors import Invalid, NotFound
 from issuesandbox.ports.github import (
     CommentView,
     Delivery,
+    EditView,
     IssueEvent,
     IssueView,
     Permission,
@@ -37,6 +39,14 @@ _OLDEST_FIRST: Final[Mapping[str, str | int]] = {
     "direction": "asc",
     "per_page": 100,
 }
+# REST does not tell who edited a text.
+_LAST_EDIT: Final = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    issue(number: $number) { lastEditedAt editor { __typename login } }
+  }
+}
+"""
 
 
 class GitHubForge:
@@ -70,17 +80,6 @@ class GitHubForge:
         data = await self._calls.get(repository, path, comment=comment_id)
         return parsed(data, Comment).view()
 
-    async def react_to_issue(self, repository: str, number: int, reaction: Reaction) -> None:
-        """Put our reaction under an issue or pull request; once, however often it is asked."""
-        await self._calls.send(
-            "POST",
-            repository,
-            "/issues/{number}/reactions",
-            {"content": reaction.value},
-            repeat=True,
-            number=number,
-        )
-
     async def react_to_comment(self, repository: str, comment_id: int, reaction: Reaction) -> None:
         """Put our reaction under a comment; once, however often it is asked."""
         await self._calls.send(
@@ -97,6 +96,13 @@ class GitHubForge:
         path = "/issues/{number}/events{?per_page}"
         pages = self._calls.pages(repository, path, number=number, per_page=100)
         return [each.view() async for page in pages for each in parsed(page, list[Event])]
+
+    async def last_edit(self, repository: str, number: int) -> EditView | None:
+        """Return who changed an issue's body last and when; None: it is as it was opened."""
+        owner, _, name = repository.partition("/")
+        variables = {"owner": owner, "name": name, "number": number}
+        data = await self._calls.query(repository, _LAST_EDIT, variables)
+        return parsed(data, Edited).repository.issue.view()
 
     async def ref_changes(self, repository: str, branch: str) -> Sequence[RefChange]:
         """Return when a branch was moved and by whom, the latest changes first."""

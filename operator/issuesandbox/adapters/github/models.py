@@ -12,6 +12,7 @@ from issuesandbox.ports.errors import Unavailable
 from issuesandbox.ports.github import (
     CommentView,
     Delivery,
+    EditView,
     IssueEvent,
     IssueView,
     Permission,
@@ -217,6 +218,43 @@ class Event(msgspec.Struct):
         actor = self.actor or Account()
         subject = self.label.name if self.label else self.assignee.login if self.assignee else ""
         return IssueEvent(self.id, self.event, actor.login, self.created_at, subject)
+
+
+class Editor(msgspec.Struct):
+    """Somebody, as GraphQL shows them."""
+
+    login: str
+    type: str = msgspec.field(default="User", name="__typename")
+
+
+class EditedIssue(msgspec.Struct):
+    """Who changed the body of an issue last; nulls if nobody did."""
+
+    at: datetime | None = msgspec.field(default=None, name="lastEditedAt")
+    editor: Editor | None = None
+
+    def view(self) -> EditView | None:
+        """Return what the adapter sees."""
+        if self.at is None:
+            return None
+        if self.editor is None:
+            return EditView(self.at, Account().login)
+        is_bot = self.editor.type == "Bot"
+        # REST and events call a bot by its name with a suffix, GraphQL without.
+        suffix = "[bot]" if is_bot and not self.editor.login.endswith("[bot]") else ""
+        return EditView(self.at, self.editor.login + suffix, is_bot)
+
+
+class EditedRepository(msgspec.Struct):
+    """The repository around it."""
+
+    issue: EditedIssue
+
+
+class Edited(msgspec.Struct):
+    """The answer to the question after the last edit."""
+
+    repository: EditedRepository
 
 
 class Activity(msgspec.Struct):

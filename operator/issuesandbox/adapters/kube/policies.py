@@ -60,7 +60,7 @@ class KubeRecords:
             "eventTime": now,
             "reportingController": "issuesandbox.dev/webhook",
             "reportingInstance": self._reporter,
-            "action": "ReadPolicy",
+            "action": event.reason,
             "reason": event.reason,
             "note": event.message[:1024],
             "type": "Warning" if event.warning else "Normal",

@@ -1,21 +1,25 @@
 """What was missed: from an issue as it is, its history and its resource to the hints that got lost.
 
 Pure. What was handled must not be found again, so every hint carries the same trigger and the
-same place in time as the delivery that got lost.
+same place in time as the delivery that got lost. What is older than the last look was seen by it,
+so that a word under an old issue begins nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from issuesandbox.domain.webhook.hints import Happening, IssueHint
 from issuesandbox.domain.webhook.issue import IssueFacts, Person
+from issuesandbox.domain.webhook.judge import SLACK
 from issuesandbox.domain.webhook.live import Live
 from issuesandbox.domain.webhook.policy import Rules
 from issuesandbox.domain.webhook.stamps import Stamp
 
 _LAST = 2**63
+_RENAMED = "renamed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,15 @@ class Entry:
         return Person(self.actor, self.actor.endswith("[bot]"))
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The last change of an issue's body; the history does not list it."""
+
+    at: datetime
+    editor: str
+    is_bot: bool = False
+
+
 def may_have_missed(issue: IssueFacts, live: Live | None) -> bool:
     """Tell whether something may have been missed since the last order, from the issue alone."""
     if live is None:
@@ -42,30 +55,56 @@ def may_have_missed(issue: IssueFacts, live: Live | None) -> bool:
     return live.order is None or issue.updated_at >= live.order.at
 
 
-def missed(
-    issue: IssueFacts, live: Live | None, history: Sequence[Entry], rules: Rules
-) -> list[IssueHint]:
-    """Return what was missed, in no order.
+def is_rewritten(issue: IssueFacts, live: Live | None, since: datetime) -> bool:
+    """Tell whether it matters who wrote the present text last."""
+    if live is not None:
+        return issue.is_open and live.text not in (None, issue.trigger)
+    made = issue.created_at
+    return _is_new(issue, since) and made is not None and issue.updated_at > made + SLACK
 
-    Whether a resource that is not there ever was is not known here: what was done on one that is
-    gone is found as well.
+
+def writer(issue: IssueFacts, history: Sequence[Entry], edit: Edit | None) -> Person:
+    """Return who wrote the present text last: the title or the body."""
+    found = [(each.stamp.at, each.by(issue.author)) for each in history if each.event == _RENAMED]
+    if edit is not None:
+        is_own = edit.editor.lower() == issue.author.login.lower()
+        found.append((edit.at, issue.author if is_own else Person(edit.editor, edit.is_bot)))
+    return max(found, key=lambda each: each[0])[1] if found else issue.author
+
+
+def missed(
+    issue: IssueFacts,
+    live: Live | None,
+    history: Sequence[Entry],
+    rules: Rules,
+    since: datetime,
+    by: Person | None,
+) -> list[IssueHint]:
+    """Return what was missed since then, in no order; the present text is `by` somebody.
+
+    None says that nobody knows whose it is: then it begins nothing. Whether a resource that is
+    not there ever was is not known here: what was done on one that is gone is found as well.
     """
     if not issue.is_open:
         closed = live is not None and live.is_running
         return [IssueHint(Happening.CLOSED, issue, issue.author)] if closed else []
-    since = live.order.at if live is not None and live.order else None
-    recent = [
-        each
-        for each in sorted(history, key=lambda each: each.stamp)
-        if since is None or each.stamp.at >= since
-    ]
+    floor = live.order.at if live is not None and live.order else since
+    recent = sorted(
+        (each for each in history if each.stamp.at >= floor), key=lambda each: each.stamp
+    )
     found = [*_begun(issue, recent, rules), *_withdrawn(issue, live, recent, rules)]
+    if by is None:
+        return found
     if live is not None and live.text not in (None, issue.trigger):
-        found.append(IssueHint(Happening.EDITED, issue, issue.author))
+        found.append(IssueHint(Happening.EDITED, issue, by))
     reopened = any(each.happening is Happening.REOPENED for each in found)
-    if live is None and not reopened:
-        found.append(IssueHint(Happening.OPENED, issue, issue.author, at=issue.created_at))
+    if live is None and _is_new(issue, since) and not reopened:
+        found.append(IssueHint(Happening.OPENED, issue, by, at=issue.created_at))
     return found
+
+
+def _is_new(issue: IssueFacts, since: datetime) -> bool:
+    return issue.is_open and issue.created_at is not None and issue.created_at >= since
 
 
 def place_of(hint: IssueHint) -> Stamp:

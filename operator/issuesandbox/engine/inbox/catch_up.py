@@ -1,8 +1,8 @@
 """Looks for what deliveries did not bring: GitHub sends each event once, and many get lost.
 
-A pass lists what changed since the last one and hands it to the same reception as deliveries, so
-that what was handled is not handled again. Deliveries that GitHub knows to have failed are asked
-for once more. Knows nothing of HTTP.
+A pass hands what changed since the last one to the same reception as deliveries, so that what was
+handled is not handled again. Deliveries that GitHub knows to have failed are asked for once more.
+What nobody will ever take is told and passed over; only what may go well later is looked at again.
 """
 
 from __future__ import annotations
@@ -10,65 +10,51 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from issuesandbox.clock import Clock
-from issuesandbox.domain.webhook.hints import (
-    CommentHint,
-    GoneHint,
-    Happening,
-    Hint,
-    IssueHint,
-    PullHint,
-)
-from issuesandbox.domain.webhook.issue import Person
-from issuesandbox.domain.webhook.judge import listens_to
-from issuesandbox.domain.webhook.missed import Entry, may_have_missed, missed, place_of
+from issuesandbox.domain.webhook.hints import Hint
 from issuesandbox.domain.webhook.policy import Rules
-from issuesandbox.domain.webhook.stamps import Stamp
-from issuesandbox.engine.inbox.cursor import Cursor, read_cursor, write_cursor
-from issuesandbox.engine.inbox.facts import author_of, facts_of
-from issuesandbox.engine.inbox.index import IssueIndex
+from issuesandbox.engine.inbox.cursor import Cursor, begin_cursor, write_cursor
+from issuesandbox.engine.inbox.finding import Finder, Reach, is_final
 from issuesandbox.engine.inbox.reception import Reception, Result
 from issuesandbox.ports.errors import CallError, Conflict, NotFound, Throttled, Unavailable
-from issuesandbox.ports.github import CommentView, Delivery, Forge, GitHub, IssueView
-from issuesandbox.ports.inbox import Records
+from issuesandbox.ports.github import Delivery
+from issuesandbox.ports.resources import EventNote
 
 # Clocks differ, and GitHub's lists lag behind its events.
 _OVERLAP = timedelta(minutes=2)
 _RETRY = 60.0
+_MOST_TOLD = 10_000
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Where the catch-up looks."""
-
-    github: GitHub
-    forge: Forge
-    index: IssueIndex
-    records: Records
-    clock: Clock
-
-
 class CatchUp:
-    """One pass every so often, by one replica at a time."""
+    """One pass every so often, mostly by one replica at a time."""
 
     def __init__(self, reach: Reach, reception: Reception, name: str, every: timedelta) -> None:
         self._reach = reach
         self._reception = reception
+        self._finder = Finder(reach, self._refused)
         self._name = name
         self._every = every.total_seconds()
         self._hurried = asyncio.Event()
+        self._anyway = False
+        self._in_vain = 0
+        self._told: set[tuple[str, str]] = set()
         self.found = 0
         self.failures = 0
+        self.refused = 0
         self.last_success = 0.0
         """When a pass last went through, in seconds since 1970."""
 
-    def hurry(self) -> None:
-        """Look now: something changed that no single event tells."""
+    def hurry(self, *, anyway: bool = False) -> None:
+        """Look now: something changed that no single event tells.
+
+        `anyway` asks for it whoever's turn it is: nobody else may have heard. Two passes at once do
+        no harm.
+        """
+        self._anyway = self._anyway or anyway
         self._hurried.set()
 
     async def run(self, may_act: Callable[[], bool]) -> None:
@@ -77,19 +63,29 @@ class CatchUp:
             rest = 1.0
             # Before the pass: what happens during it may be behind where it looked.
             self._hurried.clear()
-            if may_act() and self._reach.index.is_complete():
-                rest = self._every if await self.look() else min(self._every, _RETRY)
+            if (may_act() or self._anyway) and self._reach.index.is_complete():
+                rest = await self._take()
             try:
                 async with asyncio.timeout(rest):
                     await self._hurried.wait()
             except TimeoutError:
                 continue
 
+    async def _take(self) -> float:
+        """Take a pass and return how long to rest; longer each time that it does not go through."""
+        anyway, self._anyway = self._anyway, False
+        if await self.look():
+            self._in_vain = 0
+            return self._every
+        self._anyway = self._anyway or anyway
+        self._in_vain += 1
+        return min(self._every, _RETRY * 2.0 ** min(self._in_vain - 1, 16))
+
     async def look(self) -> bool:
-        """Take one pass; tell whether it went through."""
+        """Take one pass; tell whether nothing is left that may go well later."""
         began = self._reach.clock.now()
         try:
-            cursor = await read_cursor(self._reach.records, self._name)
+            cursor = await begin_cursor(self._reach.records, self._name, began)
             complete = await self._repositories(cursor, began)
             complete = await self._deliveries(cursor, began) and complete
             await write_cursor(self._reach.records, self._name, cursor)
@@ -111,7 +107,7 @@ class CatchUp:
             try:
                 whole = await self._repository(name, rules, cursor.since(name, began) - _OVERLAP)
             except CallError as error:
-                whole = self._failed(name, error)
+                whole = await self._over(name, error)
             if whole:
                 cursor.advance(name, began)
             complete = complete and whole
@@ -120,27 +116,16 @@ class CatchUp:
         return complete
 
     async def _repository(self, name: str, rules: Rules, since: datetime) -> bool:
-        """Look through one repository; tell whether all that was found could be handled."""
-        forge = self._reach.forge
-        issues = {each.number: each async for each in forge.issues_since(name, since)}
-        hints: list[tuple[Stamp, Hint]] = []
-        async for comment in forge.comments_since(name, since):
-            if comment.created_at is not None and comment.created_at >= since:
-                hints += await self._said(name, comment, issues, rules)
-        for issue in issues.values():
-            hints += await self._happened(name, issue, rules)
-        for live in self._reach.index.busy(name):
-            if live.number not in issues:
-                hints += await self._gone(name, live.number)
+        """Look through one repository; tell whether it is done with."""
         whole = True
-        for _, hint in sorted(hints, key=lambda each: each[0]):
+        for _, hint in await self._finder.look_through(name, rules, since):
             try:
                 await self._handle(name, hint)
             except (Unavailable, Throttled):
                 raise  # the next one would fare no better
             except CallError as error:
                 # One that cannot be handled must not keep the others from it.
-                whole = self._failed(name, error)
+                whole = await self._over(name, error) and whole
         return whole
 
     async def _handle(self, name: str, hint: Hint) -> None:
@@ -150,98 +135,55 @@ class CatchUp:
             extra = {"repository": name, "resource": answer.resource, "did": answer.reason}
             logger.info("missed event found", extra=extra)
 
-    async def _said(
-        self, name: str, comment: CommentView, issues: dict[int, IssueView], rules: Rules
-    ) -> list[tuple[Stamp, CommentHint]]:
-        at = comment.created_at
-        if at is None or listens_to(comment.body, rules) is None:
-            return []
-        try:
-            view = issues.get(comment.number) or await self._reach.github.issue(
-                name, comment.number
-            )
-        except NotFound:
-            return []
-        return [(Stamp(at, comment.id), _hint_of(comment, view, at))]
-
-    async def _happened(
-        self, name: str, issue: IssueView, rules: Rules
-    ) -> list[tuple[Stamp, IssueHint | PullHint]]:
-        if issue.is_pull_request:
-            return await self._pull(name, issue)
-        facts, live = facts_of(issue), self._reach.index.owner(name, issue.number)
-        if not may_have_missed(facts, live):
-            return []
-        history = await self._history(name, issue.number)
-        return [(place_of(each), each) for each in missed(facts, live, history, rules)]
-
-    async def _pull(self, name: str, issue: IssueView) -> list[tuple[Stamp, IssueHint | PullHint]]:
-        live = self._reach.index.owner_of_pull(name, issue.number)
-        if live is None or not live.is_running or issue.state == "open":
-            return []
-        closed = [
-            each
-            for each in await self._history(name, issue.number)
-            if each.event == Happening.CLOSED
-        ]
-        if not closed:
-            return []
-        at = closed[-1].stamp.at
-        hint = PullHint(name, issue.number, False, at, Person(closed[-1].actor))
-        return [(Stamp(at), hint)]
-
-    async def _gone(self, name: str, number: int) -> list[tuple[Stamp, GoneHint]]:
-        """Look after an issue that nothing was heard of: it may be deleted or transferred."""
-        try:
-            await self._reach.github.issue(name, number)
-        except NotFound:
-            # A repository that we may not see would answer the same.
-            await self._reach.github.repository(name)
-            now = self._reach.clock.now()
-            return [(Stamp(now), GoneHint(name, number, now))]
-        return []
-
-    async def _history(self, name: str, number: int) -> list[Entry]:
-        try:
-            listed = await self._reach.forge.issue_events(name, number)
-        except NotFound:
-            return []
-        return [
-            Entry(Stamp(each.created_at, each.id), each.event, each.actor, each.subject)
-            for each in listed
-        ]
-
     async def _deliveries(self, cursor: Cursor, began: datetime) -> bool:
         since = (cursor.deliveries or began) - _OVERLAP
+        whole = True
         try:
             async for failed in self._reach.forge.failed_deliveries(since):
-                await self._again(failed)
+                whole = await self._again(failed) and whole
         except CallError as error:
-            return self._failed("deliveries", error)
-        cursor.deliveries = began
-        return True
+            whole = await self._over("deliveries", error)
+        if whole:
+            cursor.deliveries = began
+        return whole
 
-    async def _again(self, failed: Delivery) -> None:
+    async def _again(self, failed: Delivery) -> bool:
         try:
             await self._reach.forge.redeliver(failed.id)
         except NotFound:
-            return  # GitHub keeps deliveries for some days only
+            return True  # GitHub keeps deliveries for some days only
+        except (Unavailable, Throttled):
+            raise  # the next one would fare no better
+        except CallError as error:
+            return await self._over(f"delivery {failed.guid}", error)
         extra = {"delivery": failed.guid, "event": failed.event}
         logger.info("delivery asked for again", extra=extra)
+        return True
+
+    async def _over(self, what: str, error: CallError) -> bool:
+        """Tell of an error, and whether the matter is closed with it."""
+        if not is_final(error):
+            return self._failed(what, error)
+        await self._refused(what, error)
+        return True
 
     def _failed(self, what: str, error: CallError) -> bool:
         self.failures += 1
         logger.warning("catch-up failed", extra={"what": what, "error": str(error)})
         return False
 
-
-def _hint_of(comment: CommentView, issue: IssueView, at: datetime) -> CommentHint:
-    return CommentHint(
-        issue=facts_of(issue),
-        comment_id=comment.id,
-        author=author_of(comment),
-        body=comment.body,
-        at=at,
-        on_pull=issue.is_pull_request,
-        is_found=True,
-    )
+    async def _refused(self, what: str, error: CallError) -> None:
+        """Tell, once in a while, of what is passed over."""
+        self.refused += 1
+        if (what, str(error)) in self._told:
+            return
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told.add((what, str(error)))
+        logger.error("catch-up refused", extra={"what": what, "error": str(error)})
+        message = f"The catch-up passes over something in {what}: {error}"
+        try:
+            note = EventNote("CatchUpRefused", message, warning=True)
+            await self._reach.records.note(self._name, note)
+        except CallError as problem:
+            logger.warning("event not posted", extra={"error": str(problem)})

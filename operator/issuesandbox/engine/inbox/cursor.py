@@ -47,6 +47,19 @@ async def read_cursor(records: Records, name: str) -> Cursor:
     return Cursor(stored.repositories, stored.deliveries, stored.passed, record.version)
 
 
+async def begin_cursor(records: Records, name: str, began: datetime) -> Cursor:
+    """Return the stored cursor; the very first pass stores when it began before it looks at all.
+
+    Else everything up to the first pass that goes through would be nobody's.
+    """
+    cursor = await read_cursor(records, name)
+    if cursor.passed is not None:
+        return cursor
+    cursor.passed, cursor.deliveries = began, cursor.deliveries or began
+    await write_cursor(records, name, cursor)
+    return await read_cursor(records, name)
+
+
 async def write_cursor(records: Records, name: str, cursor: Cursor) -> None:
     """Store the cursor unless another replica did meanwhile."""
     stored = _Stored(cursor.repositories, cursor.deliveries, cursor.passed)

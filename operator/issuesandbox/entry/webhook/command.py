@@ -26,9 +26,10 @@ from issuesandbox.clock import SystemClock
 from issuesandbox.domain.webhook.hints import AccessHint, Hint
 from issuesandbox.domain.webhook.live import MANAGER
 from issuesandbox.engine.election import Elector, unique_identity
-from issuesandbox.engine.inbox.catch_up import CatchUp, Reach
+from issuesandbox.engine.inbox.catch_up import CatchUp
 from issuesandbox.engine.inbox.courtesy import Courtesy
 from issuesandbox.engine.inbox.desk import Desk
+from issuesandbox.engine.inbox.finding import Reach
 from issuesandbox.engine.inbox.index import IssueIndex
 from issuesandbox.engine.inbox.people import People
 from issuesandbox.engine.inbox.policies import PolicyKeeper
@@ -124,7 +125,7 @@ class Adapter:
 
     def _receive(self, hint: Hint) -> Awaitable[Answer]:
         if isinstance(hint, AccessHint):
-            self._catch_up.hurry()
+            self._catch_up.hurry(anyway=True)
         return self._reception.receive(hint)
 
 

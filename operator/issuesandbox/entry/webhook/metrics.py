@@ -99,6 +99,7 @@ class InboxCollector:
         for name, text, value in (
             ("catch_up_found", "Missed events that changed something.", self._catch_up.found),
             ("catch_up_failures", "Parts of a catch-up that failed.", self._catch_up.failures),
+            ("catch_up_refused", "Finds that nobody will ever take.", self._catch_up.refused),
             ("courtesy_failures", "Reactions and answers that failed.", self._courtesy.failures),
         ):
             yield CounterMetricFamily(f"issuesandbox_webhook_{name}", text, value)

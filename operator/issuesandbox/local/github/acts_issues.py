@@ -128,8 +128,11 @@ async def edit_issue(
         changes["body"] = {"from": issue.body or ""}
     if not changes:
         return issue
-    new = {"title": title, "body": body}
-    issue = save(world, issue, **{name: new[name] for name in changes})
+    new: dict[str, Any] = {"title": title, "body": body}
+    new = {name: new[name] for name in changes}
+    if "body" in changes:
+        new |= {"edited_at": world.now(), "editor_id": actor.account.id}
+    issue = save(world, issue, **new)
     await announce_issue(world, actor, issue, "edited", {"changes": changes})
     return issue
 

@@ -140,6 +140,8 @@ class Issue:
     locked: bool = False
     lock_reason: str | None = None
     pull_id: GlobalId | None = None
+    edited_at: datetime | None = None
+    editor_id: GlobalId | None = None
     deleted: bool = False
     moved_to: Moved | None = None
 

@@ -21,6 +21,7 @@ from issuesandbox.local.github import (
     admin_chaos,
     admin_people,
     admin_setup,
+    graphql,
     rest_apps,
     rest_comments,
     rest_issues,
@@ -157,6 +158,7 @@ class GitHubSimulator:
                 add_admin_routes(app, gate, admin.ROUTES)
             add_pages(app, self.world)
         for rest in (
+            graphql,
             rest_apps,
             rest_repositories,
             rest_refs,
