@@ -73,9 +73,12 @@ def _idle(measured: Measured) -> list[Row]:
     size, figures = _largest_idle(measured)
     scenario = f"{size} idle"
     kubernetes = figures["kubernetes"]
-    settings = sum(count for name, count in kubernetes.items() if "configmaps" in name)
-    leases = sum(count for name, count in kubernetes.items() if "leases" in name)
-    others = sum(kubernetes.values()) - leases - settings
+    # A watch is counted when it ends: each is taken up again every few minutes.
+    others = sum(
+        count
+        for name, count in kubernetes.items()
+        if "leases" not in name and not name.startswith("WATCH ")
+    )
     calls = figures["daytona"]
     ticks = math.ceil(figures["seconds"] / (_TICK / _JITTER))
     # A renewal is a look at the sandbox and the call itself.
@@ -86,10 +89,7 @@ def _idle(measured: Measured) -> list[Row]:
         limited(scenario, "share of a core", "%", [figures["cpu_share"] * 100], 4),
         limited(scenario, "size of /metrics", "kB", [figures["metrics_kb"]], 200),
         limited(scenario, "time of a scrape, median", "ms", [figures["metrics_ms"]], 50),
-        limited(scenario, "Kubernetes requests but Leases and settings", "", [others], 0),
-        limited(
-            scenario, "reads of settings", "a minute", [settings / figures["seconds"] * 60], None
-        ),
+        limited(scenario, "Kubernetes requests but Leases", "", [others], 0),
         limited(
             scenario,
             "Daytona calls but pages and renewals",

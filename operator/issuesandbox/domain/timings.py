@@ -113,7 +113,7 @@ class Timings:
     resync: timedelta = timedelta(minutes=10)
     """How often the full list of resources repairs missed deletes."""
     settings_tick: timedelta = timedelta(seconds=3)
-    """How often the stored settings are read; a change takes effect this much later at most."""
+    """How often the files of secrets are read; a new key takes effect this much later at most."""
     reap_tick: timedelta = timedelta(seconds=30)
     """How often the reaper looks for orphans."""
     orphan_age: timedelta = timedelta(minutes=5)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from issuesandbox.adapters.daytona.events import DaytonaEvents
 from issuesandbox.adapters.daytona.sandboxes import DaytonaSandboxes
+from issuesandbox.adapters.kube.configuration import KubeConfiguration
 from issuesandbox.adapters.kube.connection import Connection
 from issuesandbox.adapters.kube.leases import KubeLeases
 from issuesandbox.adapters.kube.requests import KubeRequests
 from issuesandbox.adapters.kube.server_clock import ServerClock
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain import numbers
+from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.election import unique_identity
 from issuesandbox.engine.rates import RateGate
@@ -51,9 +53,30 @@ class World:
         self.runs.use_keys(settings)
 
 
-async def connect(settings: Settings, connection: Connection, stack: AsyncExitStack) -> World:
-    """Open every connection; the stack closes them."""
-    timings, clock = settings.timings, ServerClock(SystemClock())
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What a process needs before it knows its settings: who it is, and where they are stored."""
+
+    clock: ServerClock
+    identity: str
+    configuration: KubeConfiguration
+
+
+def open_home(connection: Connection, stack: AsyncExitStack) -> Home:
+    """Open the way to the stored settings; no other request waits on it, nor it on others."""
+    clock, identity = ServerClock(SystemClock()), unique_identity(socket.gethostname())
+    timeout = Timings().read_timeout.total_seconds()
+    requests = KubeRequests(connection.server, connection.session(limit=4), timeout, clock.learn)
+    stack.push_async_callback(requests.close)
+    configuration = KubeConfiguration(requests, connection.namespace, clock, identity)
+    return Home(clock, identity, configuration)
+
+
+async def connect(
+    settings: Settings, connection: Connection, own: Home, stack: AsyncExitStack
+) -> World:
+    """Open every other connection; the stack closes them."""
+    timings, clock, identity = settings.timings, own.clock, own.identity
     timeout = timings.read_timeout.total_seconds()
     requests = KubeRequests(connection.server, connection.session(limit=32), timeout, clock.learn)
     stack.push_async_callback(requests.close)
@@ -62,7 +85,7 @@ async def connect(settings: Settings, connection: Connection, stack: AsyncExitSt
         connection.server, connection.session(limit=8), timings.lease_retry.total_seconds()
     )
     stack.push_async_callback(renewals.close)
-    namespace, identity = connection.namespace, unique_identity(socket.gethostname())
+    namespace = connection.namespace
     leases = KubeLeases(renewals, namespace, "issuesandbox")
     role = Role(settings.shards, identity, leases, timings, clock)
     key = settings.daytona_api_key.get_secret_value()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -13,7 +14,6 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
-from issuesandbox.adapters.kube.configuration import KubeConfiguration
 from issuesandbox.adapters.kube.connection import Connection, load_connection
 from issuesandbox.adapters.kube.ledgers import KubeLedgers
 from issuesandbox.adapters.kube.resources import KubeResources
@@ -32,9 +32,9 @@ from issuesandbox.engine.reaper import Outside, Reaper, suspicion
 from issuesandbox.engine.reconcile import Ports, Reconciler
 from issuesandbox.engine.roll import Roll
 from issuesandbox.engine.switches import Switches
-from issuesandbox.engine.tuning import Listeners
+from issuesandbox.engine.tuning import Listeners, Tuning
 from issuesandbox.engine.workqueue import WorkQueue
-from issuesandbox.entry.connecting import World, connect
+from issuesandbox.entry.connecting import World, connect, open_home
 from issuesandbox.entry.debug_state import debug_state
 from issuesandbox.entry.informer import run_informer
 from issuesandbox.entry.metrics import ViewCollector, build_registry
@@ -43,8 +43,8 @@ from issuesandbox.entry.metrics_process import LoopLag, ProcessState
 from issuesandbox.entry.metrics_tally import TallyCollector
 from issuesandbox.entry.probes import serve_probes
 from issuesandbox.entry.runs import Engine, build_auditor, build_driver, default_limits, defaults
-from issuesandbox.entry.settings import Settings, load_settings
-from issuesandbox.entry.tuned import build_tuning, log_by
+from issuesandbox.entry.settings import Settings
+from issuesandbox.entry.tuned import attach, begin, build_tuning
 from issuesandbox.ports.resources import ResourceKey
 
 logger = logging.getLogger(__name__)
@@ -52,26 +52,29 @@ logger = logging.getLogger(__name__)
 
 @click.command()
 def run() -> None:
-    """Run the operator until it is told to stop; all settings come from the environment."""
+    """Run the operator until it is told to stop.
+
+    Its settings come from the environment and from the ConfigMap issuesandbox beside it.
+    """
     import uvloop
 
     # What is loaded by now stays: the collector need not walk it again and again. Most of what
     # comes is gone soon without its help, so it need not look as often as it would.
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
-    settings = load_settings()
-    log_by(settings)
-    uvloop.run(_run(settings, load_connection()))
+    uvloop.run(_run(load_connection()))
 
 
-async def _run(settings: Settings, connection: Connection) -> None:
+async def _run(connection: Connection) -> None:
     stop = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
     async with AsyncExitStack() as stack:
-        world = await connect(settings, connection, stack)
-        operator = Operator(settings, world)
-        await operator.start()
+        home = open_home(connection, stack)
+        tuning = build_tuning(home.configuration, home.clock, os.environ)
+        settings = await begin(tuning)
+        world = await connect(settings, connection, home, stack)
+        operator = Operator(settings, world, tuning)
         await stack.enter_async_context(
             serve_probes(
                 settings.http_host,
@@ -91,17 +94,13 @@ async def _run(settings: Settings, connection: Connection) -> None:
 class Operator:
     """One replica's engine, wired and ready to run."""
 
-    def __init__(self, settings: Settings, world: World) -> None:
+    def __init__(self, settings: Settings, world: World, tuning: Tuning[Settings]) -> None:
         timings, clock = settings.timings, world.clock
-        self._role, identity = world.role, world.identity
-        stored = KubeConfiguration(world.requests, world.namespace, clock, identity)
-        listeners: Listeners[Settings] = Listeners(
-            self._adopt, self._freeze_changed, self._role.singleton.holds, self._advice
-        )
-        self._tuning = build_tuning(stored, timings, clock, listeners)
+        self._settings_tick = timings.settings_tick
+        self._role, identity, self._tuning = world.role, world.identity, tuning
         self._desk = AdmissionDesk(_limits(settings), timings, clock)
         self._world, books = world, world.books
-        self._secrets = settings.secrets()
+        self._identity = settings.identity()
         self._roll, self._lag = Roll(clock), LoopLag()
         self._switches = Switches(settings.flags, self._is_frozen)
         self._auditor = build_auditor(world.runs, books.tally, clock, timings)
@@ -167,6 +166,11 @@ class Operator:
             TallyCollector(books.tally),
             ProcessState(self._lag, self._tuning),
         )
+        self._reader.adopt(defaults(settings))
+        listeners: Listeners[Settings] = Listeners(
+            self._adopt, self._freeze_changed, self._role.singleton.holds, self._advice
+        )
+        attach(tuning, settings, listeners)
 
     def works(self) -> tuple[Coroutine[Any, Any, object], ...]:
         """Return everything that runs side by side."""
@@ -185,7 +189,7 @@ class Operator:
             self._reaper.run(
                 lambda: is_complete() and singleton.holds() and not self._is_frozen() and suspects()
             ),
-            self._tuning.run(),
+            self._tuning.run(self._settings_tick),
             self._lag.run(),
             self.intake.run_resync(),
         )
@@ -201,10 +205,6 @@ class Operator:
     def state(self) -> Mapping[str, Any]:
         """Return what somebody on the machine may look at; no secret and no issue's text."""
         return debug_state(self._role, self._fleet, self._queue, self._roll, self._tuning)
-
-    async def start(self) -> None:
-        """Go by what is stored in the cluster before the first pass is made."""
-        self._adopt(await self._tuning.start())
 
     def _hear(self, key: ResourceKey, body: Mapping[str, Any]) -> None:
         register(self._desk)(key, body)
@@ -223,8 +223,8 @@ class Operator:
             self._auditor.miss(key)
 
     def _adopt(self, settings: Settings) -> None:
-        if settings.secrets() != self._secrets:
-            self._secrets = settings.secrets()
+        if settings.identity() != self._identity:
+            self._identity = settings.identity()
             self._world.use_keys(settings)
         self._desk.adopt(_limits(settings))
         self._driver.adopt(default_limits(settings))

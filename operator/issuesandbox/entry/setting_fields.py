@@ -24,7 +24,7 @@ from issuesandbox.entry.setting_texts import (
     LEVELS,
     address,
     check_private_key,
-    json_value,
+    globs_by_namespace,
     levels_by_module,
     namespaces,
     percentage,
@@ -168,7 +168,7 @@ class Settings(ResourceDefaults):
         json_schema_extra=LIVE,
     )
     allowed_repositories: Annotated[
-        dict[str, tuple[str, ...]] | None, BeforeValidator(json_value)
+        dict[str, tuple[str, ...]] | None, BeforeValidator(globs_by_namespace)
     ] = Field(
         None,
         alias="ISSUESANDBOX_ALLOWED_REPOSITORIES",
@@ -240,6 +240,10 @@ class Settings(ResourceDefaults):
     def flags(self) -> Flags:
         """Return for which issues each feature flag is on."""
         return Flags({flag: getattr(self, flag.value.lower()) for flag in Flag})
+
+    def identity(self) -> tuple[str | None, tuple[str, ...]]:
+        """Return whom the operator acts as: whatever of it changes, every client must know."""
+        return self.github_app_id, self.secrets()
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, for those who must hide them."""

@@ -63,9 +63,15 @@ def percentage(value: object) -> object:
     return parse_share(value) if isinstance(value, str) else value
 
 
-def json_value(value: object) -> object:
-    """Return what a text says in JSON."""
-    return msgspec.json.decode(value) if isinstance(value, str) else value
+def globs_by_namespace(value: object) -> object:
+    """Return the lists by namespace that a text says in JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value, type=dict[str, tuple[str, ...]])
+    except (msgspec.MsgspecError, RecursionError):
+        text = 'must be a JSON object such as {"team-a": ["octocat/*"]}'
+        raise ValueError(text) from None
 
 
 def choice_of(kind: type[StrEnum]) -> Callable[[object], object]:
@@ -122,7 +128,7 @@ def timings_value(value: object) -> object:
 def _durations(text: str) -> dict[str, str]:
     try:
         return msgspec.json.decode(text, type=dict[str, str])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         raise ValueError('must be a JSON object of texts, such as {"fleet_tick": "30s"}') from None
 
 

@@ -7,46 +7,62 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from issuesandbox.clock import Clock
-from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.tuning import Listeners, Tuning
 from issuesandbox.entry.logs import configure_logs
 from issuesandbox.entry.setting_fields import is_live, names
-from issuesandbox.entry.settings import Settings, load_settings, misspelt
+from issuesandbox.entry.settings import Settings, SettingsError, load_settings, misspelt
 from issuesandbox.ports.configuration import Configuration
 
 
 def build_tuning(
-    configuration: Configuration,
-    timings: Timings,
-    clock: Clock,
-    listeners: Listeners[Settings] | None = None,
-    environment: Mapping[str, str] | None = None,
+    configuration: Configuration, clock: Clock, environment: Mapping[str, str]
 ) -> Tuning[Settings]:
-    """Return the settings of this process, to be started; the logs follow them by themselves."""
-    given = dict(os.environ if environment is None else environment)
-    heard_by: Listeners[Settings] = listeners or Listeners()
-    started_with: list[Settings] = []
+    """Return the settings of this process, to be started."""
 
     def parse(stored: Mapping[str, str]) -> Settings:
-        return load_settings(given, stored)
+        try:
+            return load_settings(environment, stored)
+        except SettingsError:
+            raise
+        except Exception as error:
+            # Whatever is stored, it must not end the process; the text may show a value.
+            text = f"the settings cannot be read ({type(error).__name__})"
+            raise SettingsError(text) from error
+
+    return Tuning(configuration, parse, clock)
+
+
+async def begin(tuning: Tuning[Settings]) -> Settings:
+    """Return the settings to start with; from now on the logs go by them."""
+    configure_logs("json", "INFO")
+    settings = await tuning.start()
+    _log_by(settings)
+    return settings
+
+
+def attach(
+    tuning: Tuning[Settings],
+    started_with: Settings,
+    listeners: Listeners[Settings],
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Let these hear of changes, after the logs; what only a restart brings is said to."""
+    given = os.environ if environment is None else environment
 
     def hear(settings: Settings) -> None:
         # Also a rotated secret must not be shown.
-        log_by(settings)
-        heard_by.changed(settings)
+        _log_by(settings)
+        listeners.changed(settings)
 
     def advise(settings: Settings) -> Sequence[str]:
-        started_with[:] = started_with or [settings]
         return (
             *misspelt(given),
             *settings.flags.warnings(),
-            *_late(started_with[0], settings),
-            *heard_by.advice(settings),
+            *_late(started_with, settings),
+            *listeners.advice(settings),
         )
 
-    return Tuning(
-        configuration, parse, timings, clock, replace(heard_by, changed=hear, advice=advise)
-    )
+    tuning.listen(replace(listeners, changed=hear, advice=advise))
 
 
 def _late(before: Settings, now: Settings) -> list[str]:
@@ -58,6 +74,6 @@ def _late(before: Settings, now: Settings) -> list[str]:
     ]
 
 
-def log_by(settings: Settings) -> None:
+def _log_by(settings: Settings) -> None:
     """Log in the style, at the levels and without the secrets of these settings."""
     configure_logs(settings.log_format, settings.log_level, settings.secrets(), settings.log_levels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -33,6 +33,15 @@ class Configuration(Protocol):
 
     async def read(self) -> Stored:
         """Return what is stored now."""
+        ...
+
+    async def follow(
+        self, settings: Callable[[Mapping[str, str]], None], freeze: Callable[[str | None], None]
+    ) -> None:
+        """Tell, until cancelled, what is stored: at first, and whenever it changes.
+
+        Settings and freeze are told apart: trouble with one never hides the other.
+        """
         ...
 
     async def accepted(self) -> Mapping[str, str]:

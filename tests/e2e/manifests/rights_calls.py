@@ -82,6 +82,10 @@ class Caller:
         path = f"/apis/issuesandbox.dev/v1alpha1/namespaces/{self.key.namespace}/issuesandboxes"
         await self.requests.send("GET", path, query={"watch": "1", "timeoutSeconds": "1"})
 
+    async def list_map(self, name: str) -> None:
+        path = f"/api/v1/namespaces/{self.home}/configmaps"
+        await self.requests.send("GET", path, query={"fieldSelector": f"metadata.name={name}"})
+
     async def watch_map(self, name: str) -> None:
         """Watch as the adapters do, but not for long; nobody tells of a watch that is refused."""
         path = f"/api/v1/namespaces/{self.home}/configmaps"
@@ -136,6 +140,14 @@ CALLS: dict[Right, Call] = {
     Right("leases", "delete"): lambda it: it.leases.delete(_LEASE),
     Right("configmaps", "get", "issuesandbox"): lambda it: it.configuration.read(),
     Right("configmaps", "get", "issuesandbox-freeze"): lambda it: it.configuration.read(),
+    Right("configmaps", "list", "issuesandbox"): lambda it: it.list_map("issuesandbox"),
+    Right("configmaps", "list", "issuesandbox-freeze"): lambda it: it.list_map(
+        "issuesandbox-freeze"
+    ),
+    Right("configmaps", "watch", "issuesandbox"): lambda it: it.watch_map("issuesandbox"),
+    Right("configmaps", "watch", "issuesandbox-freeze"): lambda it: it.watch_map(
+        "issuesandbox-freeze"
+    ),
     Right("configmaps", "get", "issuesandbox-status"): lambda it: it.configuration.accepted(),
     # Another one each time: what is there already is only patched.
     Right("configmaps", "create"): lambda it: it.ledgers.put(it.key, f"new-{uuid4().hex}", {}),
@@ -162,6 +174,9 @@ WEBHOOK_CALLS: dict[Right, Call] = {
     ),
     Right("issuesandboxes", "delete"): lambda it: it.applied.delete(it.key),
     Right("configmaps", "get", "issuesandbox-webhook-policy"): lambda it: it.records.read(
+        "issuesandbox-webhook-policy"
+    ),
+    Right("configmaps", "list", "issuesandbox-webhook-policy"): lambda it: it.list_map(
         "issuesandbox-webhook-policy"
     ),
     Right("configmaps", "watch", "issuesandbox-webhook-policy"): lambda it: it.watch_map(

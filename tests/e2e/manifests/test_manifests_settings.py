@@ -17,9 +17,9 @@ from issuesandbox.clock import SystemClock
 from issuesandbox.domain.flags import Flag
 from issuesandbox.domain.naming import Identity
 from issuesandbox.domain.timings import Timings
-from issuesandbox.engine.tuning import Tuning
+from issuesandbox.engine.tuning import Listeners, Tuning
 from issuesandbox.entry.settings import Settings
-from issuesandbox.entry.tuned import build_tuning
+from issuesandbox.entry.tuned import attach, begin, build_tuning
 from issuesandbox.local.world.layout import SERVICE_ACCOUNT
 
 KEY = {"DAYTONA_API_KEY": "dtn-secret-value"}
@@ -31,9 +31,9 @@ async def tuning(stage: Stage) -> AsyncIterator[Tuning[Settings]]:
     stage.access.kubectl("-n", stage.namespace, "create", "configmap", "issuesandbox-status")
     with kept_logs():
         async with caller(stage.access, stage.namespace, SERVICE_ACCOUNT) as operator:
-            tuning = build_tuning(operator.configuration, Timings(), SystemClock(), environment=KEY)
-            await tuning.start()
-            running = asyncio.create_task(tuning.run())
+            tuning = build_tuning(operator.configuration, SystemClock(), KEY)
+            attach(tuning, await begin(tuning), Listeners(), KEY)
+            running = asyncio.create_task(tuning.run(Timings().settings_tick))
             yield tuning
             running.cancel()
             with suppress(asyncio.CancelledError):
@@ -90,7 +90,8 @@ async def test_wrong_settings_are_told_where_people_look_and_change_nothing(
     assert tuning.current.flags.percent[Flag.HEALTH_PROBE] == 100
     events = await stage.api("GET", f"/apis/events.k8s.io/v1/namespaces/{stage.namespace}/events")
     told = [each for each in events["items"] if each["regarding"]["kind"] == "ConfigMap"]
-    assert [each["reason"] for each in told] == ["InvalidSettings"]
+    warnings = [each["reason"] for each in told if each["type"] == "Warning"]
+    assert warnings == ["InvalidSettings"]
 
 
 async def test_the_level_of_a_module_is_switched_live(
@@ -125,21 +126,32 @@ async def test_the_freeze_takes_effect_within_ten_seconds(
     await stage.until(free, "the end of the freeze", seconds=10)
 
 
-async def test_another_operator_with_our_id_is_told_and_its_sandbox_left_alone(
+async def test_a_start_goes_by_what_is_stored_and_another_operator_with_our_id_is_told(
     stage: Stage,
 ) -> None:
+    put(
+        stage,
+        DAYTONA_API_URL=stage.simulator.url,
+        ISSUESANDBOX_LOG_FORMAT="console",
+    )
     stage.access.kubectl("-n", stage.namespace, "create", "configmap", "issuesandbox-status")
     other = Identity(stage.namespace, stage.namespace, "far", "u9", "octo/far", 9, "another-home")
     await stage.plant(
         name="claude-issue-9", state="started", labels=other.labels("claude-issue-9", 1)
     )
-    await stage.start_operator()
+    operator = await stage.start_operator(DAYTONA_API_URL="http://127.0.0.1:1/api")
+    said = ""
 
     async def told() -> bool:
+        nonlocal said
         path = f"/api/v1/namespaces/{stage.namespace}/configmaps/issuesandbox-status"
-        data = (await stage.api("GET", path)).get("data", {})
-        return "made by another operator" in data.get("settings", "")
+        said = (await stage.api("GET", path)).get("data", {}).get("settings", "")
+        return "made by another operator" in said
 
     await stage.until(told, "the conflict to be told", seconds=15)
+    assert "at the next start" not in said
+    logged = "\n".join(operator.last_lines(1000))
+    assert " INFO " in logged
+    assert '"level"' not in logged
     assert [each["state"] for each in await stage.sandboxes()] == ["started"]
     stage.guard.lapse("no-orphan")

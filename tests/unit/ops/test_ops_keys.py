@@ -18,7 +18,7 @@ from issuesandbox.domain.key_formats import KeyKind, flaw
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.tuning import Listeners
 from issuesandbox.entry.settings import Settings, SettingsError, load_settings
-from issuesandbox.entry.tuned import build_tuning
+from issuesandbox.entry.tuned import attach, build_tuning
 from issuesandbox.ports.configuration import Opinion, Stored
 from issuesandbox.ports.errors import CallError
 from issuesandbox.ports.resources import EventNote
@@ -72,6 +72,9 @@ class Cluster:
     async def read(self) -> Stored:
         return Stored()
 
+    async def follow(self, *_: object) -> None:
+        raise NotImplementedError
+
     async def accepted(self) -> dict[str, str]:
         return {}
 
@@ -94,8 +97,8 @@ async def test_a_secrets_file_that_changes_is_taken_up_and_a_broken_one_is_not(
     cluster = Cluster()
     with kept_logs():
         clock = FakeClock(FakeTime())
-        tuning = build_tuning(cluster, Timings(), clock, listeners, environment)
-        await tuning.start()
+        tuning = build_tuning(cluster, clock, environment)
+        attach(tuning, await tuning.start(), listeners, environment)
         file.write_text("dtn_second\n")
         await tuning.refresh()
         file.write_text("ghp_" + "Ab3" * 12)
@@ -136,3 +139,10 @@ async def test_every_client_uses_a_new_key_from_the_next_call_on() -> None:
             await closable.close()
     assert {each.rpartition(" ")[2] for each in shown[: len(shown) // 2]} == {"one"}
     assert {each.rpartition(" ")[2] for each in shown[len(shown) // 2 :]} == {"two"}
+
+
+def test_another_app_is_another_identity_also_with_the_same_key() -> None:
+    one = load_settings(GOOD)
+    other = one.model_copy(update={"github_app_id": "2"})
+    assert one.identity() != other.identity()
+    assert one.secrets() == other.secrets()

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
+from tests.fakes.api_server import Handler, api_server
 
-from issuesandbox.adapters.kube.requests import KubeRequests
 from issuesandbox.adapters.kube.watching import watch_record, watch_resources
 from issuesandbox.engine.inbox.policies import PolicyKeeper
 from issuesandbox.ports.errors import Unavailable
 from issuesandbox.ports.inbox import Record
 from issuesandbox.ports.resources import EventNote
-
-Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
 
 
 class Nobody:
@@ -28,20 +24,6 @@ class Nobody:
     def replace(self, scope: str, bodies: list[Mapping[str, Any]]) -> None: ...
     def put(self, body: Mapping[str, Any]) -> None: ...
     def drop(self, body: Mapping[str, Any]) -> None: ...
-
-
-@asynccontextmanager
-async def api_server(handler: Handler) -> AsyncIterator[KubeRequests]:
-    runner = web.ServerRunner(web.Server(handler))
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    requests = KubeRequests(url, aiohttp.ClientSession(), 5)
-    try:
-        yield requests
-    finally:
-        await requests.close()
-        await runner.cleanup()
 
 
 async def _absent(_: web.BaseRequest) -> web.StreamResponse:
@@ -76,7 +58,7 @@ async def test_a_watch_that_comes_to_nothing_asks_seldom(answer: Handler) -> Non
     async with api_server(counted) as requests:
         watches = (
             watch_resources(requests, (), Nobody(), 0.1),
-            watch_record(requests, "home", "policy", lambda: None, 0.1),
+            watch_record(requests, "home", "policy", lambda _: None, 0.1),
         )
         tasks = [asyncio.create_task(each) for each in watches]
         ended, _ = await asyncio.wait(tasks, timeout=2)
@@ -111,6 +93,8 @@ async def test_the_policy_is_read_as_soon_as_the_watch_tells_of_a_change() -> No
     async def watched(request: web.BaseRequest) -> web.StreamResponse:
         assert request.path == "/api/v1/namespaces/home/configmaps"
         assert request.query["fieldSelector"] == "metadata.name=policy"
+        if "watch" not in request.query:
+            return web.json_response({"metadata": {"resourceVersion": "5"}, "items": None})
         answer = web.StreamResponse()
         await answer.prepare(request)
         going.set()
@@ -123,7 +107,7 @@ async def test_the_policy_is_read_as_soon_as_the_watch_tells_of_a_change() -> No
     maps = Maps()
     keeper = PolicyKeeper(maps, "policy", tick=3600)
     async with api_server(watched) as requests, asyncio.timeout(20):
-        watch = watch_record(requests, "home", "policy", keeper.changed, 0.1)
+        watch = watch_record(requests, "home", "policy", lambda _: keeper.changed(), 0.1)
         tasks = [asyncio.create_task(each) for each in (keeper.run(), watch)]
         await going.wait()
         await maps.read_again.wait()  # soon after a read that failed, without anybody's word

@@ -6,17 +6,21 @@ manifests again does not lift it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 import msgspec
 
 from issuesandbox.adapters.kube.requests import KubeRequests
+from issuesandbox.adapters.kube.watching import watch_record
 from issuesandbox.api.names import FREEZE_MAP, SETTINGS_MAP, STATUS_MAP
 from issuesandbox.clock import Clock
 from issuesandbox.ports.configuration import Opinion, Stored
 from issuesandbox.ports.errors import NotFound
 from issuesandbox.ports.resources import EventNote
+
+_RETRY = 1.0
 
 
 class _ConfigMap(msgspec.Struct):
@@ -24,7 +28,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 class KubeConfiguration:
-    """The operator's ConfigMaps; reads by name alone, so that no wider right is needed."""
+    """The operator's ConfigMaps, each by its name alone, so that no wider right is needed."""
 
     def __init__(self, requests: KubeRequests, namespace: str, clock: Clock, reporter: str) -> None:
         self._requests = requests
@@ -37,8 +41,20 @@ class KubeConfiguration:
         """Return what is stored now."""
         freeze = await self._get(FREEZE_MAP)
         settings = await self._get(SETTINGS_MAP)
-        why = None if freeze is None else freeze.get("reason", "no reason given")
-        return Stored(settings or {}, why)
+        return Stored(settings or {}, _why(freeze))
+
+    async def follow(
+        self, settings: Callable[[Mapping[str, str]], None], freeze: Callable[[str | None], None]
+    ) -> None:
+        """Tell, until cancelled, what is stored: at first, and whenever it changes."""
+        heard_by: Mapping[str, Callable[[Mapping[str, str] | None], None]] = {
+            FREEZE_MAP: lambda data: freeze(_why(data)),
+            SETTINGS_MAP: lambda data: settings(data or {}),
+        }
+        async with asyncio.TaskGroup() as group:
+            for name, told in heard_by.items():
+                watch = watch_record(self._requests, self._namespace, name, told, _RETRY)
+                group.create_task(watch)
 
     async def accepted(self) -> Mapping[str, str]:
         """Return the settings that were last found good."""
@@ -88,3 +104,7 @@ class KubeConfiguration:
         except NotFound:
             return None
         return msgspec.json.decode(body, type=_ConfigMap).data or {}
+
+
+def _why(freeze: Mapping[str, str] | None) -> str | None:
+    return None if freeze is None else freeze.get("reason", "no reason given")

@@ -7,6 +7,7 @@ go over aiohttp, which costs a third of its time and a tenth of its memory.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,15 @@ _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 
 _TOKEN_SECONDS = 10.0
+
+
+# A peer that is gone without a word is noticed within nine seconds.
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 5,
+    "TCP_KEEPINTVL": 2,
+    "TCP_KEEPCNT": 2,
+    "TCP_USER_TIMEOUT": 9000,
+}
 
 
 class NoClusterError(IssueSandboxError):
@@ -62,8 +72,11 @@ class Connection:
 
     def session(self, *, limit: int) -> aiohttp.ClientSession:
         """Return a new HTTP session; its credentials are read afresh every few seconds."""
+        connector = aiohttp.TCPConnector(
+            limit=limit, ssl=self._trust(), socket_factory=_alert_socket
+        )
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, ssl=self._trust()),
+            connector=connector,
             middlewares=(_Bearer(self.configuration),),
             headers={"User-Agent": "issuesandbox"},
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -83,6 +96,17 @@ class Connection:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
+
+
+def _alert_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Return a socket that asks for a sign of life: a watch would wait on a dead one for long."""
+    family, kind, protocol = address[:3]
+    found = socket.socket(family, kind, protocol)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # not every system has each of them
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return found
 
 
 def load_connection(kubeconfig: str | None = None, context: str | None = None) -> Connection:

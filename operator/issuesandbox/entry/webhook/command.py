@@ -106,7 +106,11 @@ class Adapter:
         return (
             watch_resources(requests, settings.watch_namespaces, self.index, _RETRY),
             watch_record(
-                requests, self._world.namespace, settings.policy, policies.changed, _RETRY
+                requests,
+                self._world.namespace,
+                settings.policy,
+                lambda _: policies.changed(),
+                _RETRY,
             ),
             policies.run(),
             self._elector.run(lambda _: self._catch_up.hurry()),
