@@ -25,7 +25,8 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # An agent may have put programs of its own into a folder that its PATH names first.
 SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _HEADER: Final = "issuesandbox-pulse"
-_NOT_OURS: Final = "the supervisor's file is missing or was changed"
+_NOT_OURS: Final = "the supervisor's file was changed"
+MISSING: Final = "the supervisor's file is missing"
 
 
 class PulseError(ValueError):
@@ -74,13 +75,17 @@ class RunPaths:
 
     @property
     def supervisor(self) -> str:
-        """Return the path of the supervisor."""
-        return f"{self.root}/bin/{SUPERVISOR}"
+        """Return the path of the supervisor, another one for each version of its text.
+
+        An operator that was upgraded finds agents that an older one started: it brings its own
+        supervisor along, and the one that runs is left in peace.
+        """
+        return f"{self.root}/bin/{_versioned(SUPERVISOR)}"
 
     @property
     def collector(self) -> str:
         """Return the path of the script that collects the work."""
-        return f"{self.root}/bin/{COLLECTOR}"
+        return f"{self.root}/bin/{_versioned(COLLECTOR)}"
 
     @property
     def run(self) -> str:
@@ -215,6 +220,11 @@ def parse_pulse(output: str) -> Pulse:
         raise PulseError(f"the supervisor's answer cannot be read: {error}") from error
 
 
+def supervisor_file(paths: RunPaths) -> dict[str, bytes]:
+    """Return what has to lie in the sandbox for any of the commands above to work."""
+    return {paths.supervisor: inside.script(SUPERVISOR)}
+
+
 def quoted(word: str) -> str:
     """Return a word for any shell; `shlex` leaves a leading `=`, which zsh expands."""
     if "\0" in word:
@@ -244,12 +254,20 @@ def _start_line(paths: RunPaths, *words: str) -> str:
 
 def _checked(paths: RunPaths, digest: str, run: str, *, first: str = ":") -> str:
     # No variable of a common name is set: it could be one of the agent's.
-    lost = f"{_HEADER}\\nstate LOST\\nproblem {_NOT_OURS}\\nend\\n"
+    changed, missing = (
+        f"{_HEADER}\\nstate LOST\\nproblem {each}\\nend\\n" for each in (_NOT_OURS, MISSING)
+    )
     return (
         f'set -- {quoted(paths.supervisor)}; export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH}; '
-        f'for _ in 1 2 3; do {first}; case "$({digest})" in {inside.digest(SUPERVISOR)}*) '
-        f"{run};; esac; sleep 0.3; done; printf {quoted(lost)}"
+        f'for _ in 1 2 3; do [ -e "$1" ] || break; {first}; '
+        f'case "$({digest})" in {inside.digest(SUPERVISOR)}*) {run};; esac; sleep 0.3; done; '
+        f'if [ -e "$1" ]; then printf {quoted(changed)}; else printf {quoted(missing)}; fi'
     )
+
+
+def _versioned(name: str) -> str:
+    stem, dot, ending = name.partition(".")
+    return f"{stem}-{inside.digest(name)[:12]}{dot}{ending}"
 
 
 def _pulse(fields: dict[str, str], encoded: str) -> Pulse:

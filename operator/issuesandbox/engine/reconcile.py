@@ -137,8 +137,16 @@ class Reconciler:
             await self._expire(key, reading)
             return None
         with on_behalf_of(_urgency(reading)), while_allowed(partial(self._check_charge, reading)):
+            self._hurry_run(key, reading)
             observed, plan = await self._plan(key, reading)
             return await self._carry_out(key, reading, observed, plan)
+
+    def _hurry_run(self, key: ResourceKey, reading: Reading) -> None:
+        """Have the agent of a run that is to end killed: a slow Daytona must not delay that."""
+        if self._runs is not None and reading.resource.status.run is not None:
+            now, turn = self._ports.clock.now(), reading.facts.turn
+            flags, deaf = reading.flags, reading.deaf
+            self._runs.hurry(key, Scene(reading.resource, turn, now, flags=flags, deaf=deaf))
 
     def _has_expired(self, key: ResourceKey, reading: Reading) -> bool:
         expires_at, now = reading.expires_at, self._ports.clock.now()

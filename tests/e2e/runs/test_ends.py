@@ -22,6 +22,10 @@ async def test_a_stop_kills_the_agent_and_publishes_nothing(runs: RunStage) -> N
     await runs.run_issue("write a.txt a", "forever 1")
     await runs.until_agent_runs()
     assert await runs.processes()
+    # A slow control plane delays the stop of the sandbox, not the end of the agent.
+    for kind in ("sandbox.get", "sandbox.stop"):
+        slow = {"fault": "slow", "kind": kind, "delay": 7.0, "count": 1}
+        await runs.stage.admin("POST", "faults", slow)
     asked = time.monotonic()
     await runs.stage.patch("one", {"spec": {"desiredState": "Stopped"}})
 

@@ -109,7 +109,11 @@ async def test_an_agent_that_attacks_its_supervisor_costs_the_sandbox_its_run(
     own = "$HOME/.issuesandbox"
     script = {
         "files": ("write a.txt a", f'bash rm -rf "{own}"', "deaf", "forever 1"),
-        "program": ("write a.txt a", f'bash echo exit >"{own}/bin/supervisor.sh"', "forever 1"),
+        "program": (
+            "write a.txt a",
+            f"bash for f in {own}/bin/supervisor-*; do echo exit >$f; done",
+            "forever 1",
+        ),
         "killed": (
             "write a.txt a",
             f'bash kill -9 $(tr -d " " <"{RUN}/pid")',

@@ -192,7 +192,7 @@ def test_a_gap_loses_the_lines_it_cuts_and_nothing_else() -> None:
         (AgentFacts(result_seen=True), 0, EndedBy.AGENT, "AgentTimeout"),
         (AgentFacts(), 143, EndedBy.INACTIVITY, "InactivityTimeout"),
         (AgentFacts(), 143, EndedBy.RUN, "RunTimeout"),
-        (AgentFacts(), 143, EndedBy.STOP, "Cancelled"),
+        (AgentFacts(), 143, EndedBy.STOP, "StopRequested"),
         (AgentFacts(unauthorized=True), 143, EndedBy.STOP, "AgentUnauthorized"),
         (AgentFacts(unauthorized=True, result_seen=True), 0, None, "AgentCompleted"),
         (AgentFacts(last_words="Session ID x is already in use."), 1, None, "SessionInUse"),

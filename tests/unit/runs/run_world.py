@@ -18,15 +18,18 @@ from tests.unit.runs.run_wire import Wire
 
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DesiredState
+from issuesandbox.api.status_run import RunPhase
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.timings import Timings
-from issuesandbox.domain.wanted import Turn
+from issuesandbox.domain.wanted import Turn, is_unsafe
 from issuesandbox.engine.merge import merge_patch
+from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.crew import Crew
 from issuesandbox.engine.runs.driver import RunDriver
+from issuesandbox.engine.runs.following import Follower
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.ports.errors import Conflict, Unavailable
 from issuesandbox.ports.resources import ResourceKey
@@ -97,6 +100,23 @@ class World:
             await asyncio.gather(operator, death, return_exceptions=True)
 
 
+def stranger(world: World) -> tuple[Follower, Assignment]:
+    """Another replica, which knows of the run only what is persisted."""
+    nothing: Any = None
+    outside = Outside(
+        toolbox=FolderToolbox(world.home, Wire()),
+        github=None,
+        remote=nothing,
+        ledgers=nothing,
+        resources=nothing,
+        clock=SystemClock(),
+        timings=TIMINGS,
+        namespace="ours",
+    )
+    resource = IssueSandbox.model_validate(world.kube.read(world.key))
+    return Follower(outside), Assignment(world.key, resource, resource.status, "sb", RunLimits())
+
+
 class Operator:
     """The part of an operator that drives runs, with a memory of its own."""
 
@@ -153,6 +173,9 @@ class Operator:
         run, now = resource.status.run, self._clock.now()
         pushing = run is not None and run.publish is not None and run.outcome is None
         stopped = resource.spec.desired_state is DesiredState.STOPPED and not pushing
+        # A run that was ended is finished only when its sandbox is seen stopped.
+        ended = run is not None and run.phase is RunPhase.FINALIZING
+        stopped = stopped or (ended and is_unsafe(resource.status))
         self._stopping += stopped
         if self._stopping > _PASSES_TO_STOP:
             return Scene(resource, Turn.ADMITTED, now, attempt=1, still=True)

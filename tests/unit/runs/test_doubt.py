@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +29,7 @@ from issuesandbox.domain.timings import Timings
 from issuesandbox.domain.wanted import Turn, facts_of, is_unsafe, wanted
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.collecting import Collector
+from issuesandbox.engine.runs.crew import Crew as RealCrew
 from issuesandbox.engine.runs.endings import Endings
 from issuesandbox.engine.runs.errands import Errands
 from issuesandbox.engine.runs.following import SURVIVES, Follower
@@ -40,6 +43,8 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 KEY = ResourceKey("team", "one", "u-1")
 RETAIN = CleanupPolicy(on_failure=CleanupAction.RETAIN)
 SECRET = "sk-ant-planted-0123456789"
+REFUSED = b'{"type": "system", "subtype": "api_retry", "error_status": 401}\n'
+BASE64 = b64encode(REFUSED).decode()
 
 
 def a_resource(phase: str = "Executing", **run: Any) -> IssueSandbox:
@@ -141,6 +146,8 @@ def test_only_a_stop_of_the_sandbox_settles_a_doubt(
         ("state ENDED\nexit 0\nsize 0\nsurvivors 2", SURVIVES, False),
         ("state ENDED\nexit 3\nsize 0\nsurvivors 0", "AgentFailed", True),
         ("state ENDED\nexit 3\nsize 0\nsurvivors 1", "AgentFailed", False),
+        # Whoever saves the work kills the agent, after the outcome was written.
+        (f"state RUNNING\nsize {len(REFUSED)}\nbase64 0\n{BASE64}", "AgentUnauthorized", False),
     ],
 )
 async def test_an_end_that_was_not_seen_is_not_sure(
@@ -154,6 +161,34 @@ async def test_an_end_that_was_not_seen_is_not_sure(
     end = await follower.follow(assignment(a_resource()))
     assert (end.ending.reason if end.ending else None, end.sure) == (reason, sure)
     assert SECRET not in end.words
+
+
+async def test_an_agent_that_was_stopped_was_cancelled() -> None:
+    stopped = Sandbox("state ENDED\nexit 143\nended Stop\nsize 0\nsurvivors 0")
+    end = await Follower(outside(stopped)).follow(assignment(a_resource()))
+    assert end.ending is not None
+    assert (end.ending.outcome, end.ending.reason) == (Outcome.CANCELLED, "StopRequested")
+
+
+@pytest.mark.parametrize(
+    ("answer", "works"),
+    [
+        ("state ENDED\nsurvivors 0", True),
+        ("state ENDED\nsurvivors 2", False),
+        ("state RUNNING", False),
+        ("state LOST\nproblem changed", False),
+    ],
+)
+async def test_a_kill_works_only_if_nothing_is_left(answer: str, works: bool) -> None:
+    with nullcontext() if works else pytest.raises(Unavailable):
+        await Follower(outside(Sandbox(answer))).kill(assignment(a_resource()))
+
+
+async def test_an_agent_whose_secret_is_gone_may_run_all_the_same() -> None:
+    crew = RealCrew(outside(Sandbox("state ABSENT"), Secrets(None)), lambda _: None)
+    end = await crew.follow(assignment(a_resource(agentStartedAt=None)))
+    assert end.ending is not None
+    assert (end.ending.reason, end.sure) == ("SecretNotFound", False)
 
 
 @pytest.mark.parametrize("swept", ["state ENDED\nsurvivors 1", "state LOST\nproblem changed"])

@@ -15,16 +15,9 @@ from typing import Any
 import psutil
 import pytest
 from tests.fakes.stand_in_agents import CURSOR, CUSTOM
-from tests.unit.runs.run_ports import FolderToolbox
 from tests.unit.runs.run_wire import Wire
-from tests.unit.runs.run_world import TIMINGS, World
+from tests.unit.runs.run_world import World, stranger
 
-from issuesandbox.api.resource import IssueSandbox
-from issuesandbox.clock import SystemClock
-from issuesandbox.domain.runs.limits import RunLimits
-from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.following import Follower
-from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.local.agent.shim import install_claude
 
 KEY = {"name": "ANTHROPIC_API_KEY", "value": "sk-ant-of-no-use-0123456789"}
@@ -93,23 +86,6 @@ async def test_a_silent_one_is_ended_and_publishes_nothing(
     assert world.hub.pulls == []
 
 
-def stranger(world: World) -> tuple[Follower, Assignment]:
-    """Another replica, which knows of the run only what is persisted."""
-    nothing: Any = None
-    outside = Outside(
-        toolbox=FolderToolbox(world.home, Wire()),
-        github=None,
-        remote=nothing,
-        ledgers=nothing,
-        resources=nothing,
-        clock=SystemClock(),
-        timings=TIMINGS,
-        namespace="ours",
-    )
-    resource = IssueSandbox.model_validate(world.kube.read(world.key))
-    return Follower(outside), Assignment(world.key, resource, resource.status, "sb", RunLimits())
-
-
 async def test_any_replica_kills_all_of_it_within_five_seconds(
     agent: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -128,5 +104,5 @@ async def test_any_replica_kills_all_of_it_within_five_seconds(
             await asyncio.sleep(0.05)
         assert time.monotonic() - asked < 5
         await asyncio.gather(killing, living)
-    assert world.run["outcome"] == "Failed", "it was killed, and nobody asked for a stop"
+    assert (world.run["outcome"], world.run["reason"]) == ("Cancelled", "StopRequested")
     assert "publish" not in world.run

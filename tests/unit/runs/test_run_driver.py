@@ -156,6 +156,29 @@ async def test_a_stop_kills_also_an_agent_whose_start_is_not_written_down_yet(
     driver.drop(KEY)
 
 
+@pytest.mark.parametrize(
+    ("phase", "asked"), [("Preparing", []), ("Executing", ["kill"]), ("Collecting", ["kill"])]
+)
+async def test_the_kill_begins_before_daytona_is_asked_and_is_repeated_until_it_works(
+    phase: str, asked: list[str], hands: Hands, driver: RunDriver
+) -> None:
+    stop = scene(phase, {"desiredState": "Stopped"})
+    unseen = replace(stop, sandbox_id=None)
+    hands.failure = Unavailable("502")
+    driver.hurry(KEY, replace(unseen, resource=scene(phase).resource))
+    driver.hurry(KEY, unseen)
+    await settle()
+    assert hands.asked == asked
+    driver.advance(KEY, stop)
+    hands.failure = None
+    for _ in range(2):
+        driver.hurry(KEY, unseen)
+        driver.advance(KEY, stop)
+        await settle()
+    assert hands.asked == asked * 2
+    driver.drop(KEY)
+
+
 @pytest.mark.parametrize("phase", ["Preparing", "Executing", "Collecting"])
 async def test_edited_limits_are_written_down_at_once(
     phase: str, hands: Hands, driver: RunDriver

@@ -19,7 +19,7 @@ _ENDED: Final = {
     ),
     EndedBy.AGENT: ("AgentTimeout", "The agent ran for longer than limits.agent and was ended."),
     EndedBy.RUN: ("RunTimeout", "The run took longer than limits.run, so the agent was ended."),
-    EndedBy.STOP: ("Cancelled", "The agent was stopped as asked."),
+    EndedBy.STOP: ("StopRequested", "The agent was stopped as asked."),
 }
 _BY_SUBTYPE: Final = {
     "error_max_turns": (

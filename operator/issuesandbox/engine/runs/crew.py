@@ -41,7 +41,8 @@ class Crew:
         try:
             return await self._follower.follow(assignment)
         except Hopeless as error:
-            return AgentEnd(None, str(error), error.ending)
+            # An operator that went away may have started it without writing that down.
+            return AgentEnd(None, str(error), error.ending, sure=False)
 
     def signs(self, key: ResourceKey) -> Signs | None:
         """Return the signs of life of the agent that is followed."""
@@ -67,7 +68,7 @@ class Crew:
 
     async def rescue(self, assignment: Assignment) -> Rescued:
         """Kill what is left of the agent and save its work."""
-        with suppress(CallError, TimeoutError):
+        with suppress(CallError):
             await self._follower.kill(assignment)
         return await self._publisher.rescue(assignment)
 

@@ -56,7 +56,11 @@ class Endings(Mover):
             self._errands.drop(key)
         else:
             assignment = self._assignment(key, scene, scene.resource.status.sandbox.id or "")
-            self._errands.ask(key, f"kill {run.id}", lambda: self._steps.kill(assignment))
+            tag = f"kill {run.id}"
+            found = self._errands.ask(key, tag, lambda: self._steps.kill(assignment))
+            if found is not None and found.failure is not None:
+                # The next pass tries again, until nothing runs there any more.
+                self._errands.drop(key)
         return Progress(scene.resource.status, self._timings.settle_check)
 
     def cancel(self, key: ResourceKey, scene: Scene) -> Progress:

@@ -13,30 +13,22 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from issuesandbox import inside
 from issuesandbox.api.status_run import Outcome
 from issuesandbox.domain.agents.facts import AgentFacts
 from issuesandbox.domain.agents.stream import StreamReader
 from issuesandbox.domain.agents.verdict import judge
-from issuesandbox.domain.buckets import Priority
 from issuesandbox.domain.comment import Activity
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending
 from issuesandbox.domain.supervision import (
-    COLLECTOR,
-    SUPERVISOR,
     EndedBy,
     Pulse,
-    PulseError,
     RunPaths,
     RunState,
-    kill_command,
-    parse_pulse,
     poll_command,
     start_command,
-    sweep_command,
+    supervisor_file,
 )
-from issuesandbox.engine.rates import on_behalf_of
 from issuesandbox.engine.runs.agents import (
     agent_of,
     environment_of,
@@ -49,6 +41,7 @@ from issuesandbox.engine.runs.beside import Beside
 from issuesandbox.engine.runs.live_log import LiveLog
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.steps import AgentEnd, Signs
+from issuesandbox.engine.runs.warden import Warden
 from issuesandbox.ports.errors import CallError, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 
@@ -56,7 +49,12 @@ from issuesandbox.ports.resources import ResourceKey
 _MOST = 512 * 1024
 # The reason of a run whose agent could not be killed for sure.
 SURVIVES = "AgentSurvives"
-_LIMITS = frozenset({EndedBy.INACTIVITY, EndedBy.AGENT, EndedBy.RUN})
+_OUTCOMES = {
+    EndedBy.INACTIVITY: Outcome.TIMED_OUT,
+    EndedBy.AGENT: Outcome.TIMED_OUT,
+    EndedBy.RUN: Outcome.TIMED_OUT,
+    EndedBy.STOP: Outcome.CANCELLED,
+}
 
 
 @dataclass(slots=True)
@@ -85,22 +83,21 @@ class Watch:
             self.last_output_at = now - timedelta(seconds=pulse.silent_for)
 
 
-class Follower:
+class Follower(Warden):
     """Follows the agents of all runs."""
 
     def __init__(
         self, outside: Outside, on_fresh: Callable[[Mapping[str, Any]], None] = lambda _: None
     ) -> None:
-        self._outside = outside
+        super().__init__(outside)
         self._on_fresh = on_fresh
         self._watches: dict[ResourceKey, Watch] = {}
-        self._homes: dict[ResourceKey, tuple[str, str]] = {}
         self._log = LiveLog(outside)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop what is known of a resource's agent."""
+        super().forget(key)
         self._watches.pop(key, None)
-        self._homes.pop(key, None)
         self._log.forget(key)
 
     def signs(self, key: ResourceKey) -> Signs | None:
@@ -133,14 +130,6 @@ class Follower:
         values = await hidden_values(assignment, self._outside)
         watch.redactor = watch.redactor.with_secrets(values)
         return watch
-
-    async def paths(self, assignment: Assignment) -> RunPaths:
-        """Return where everything of the run lies."""
-        known, home = self._homes.get(assignment.key, ("", ""))
-        if known != assignment.sandbox_id:
-            home = await self._outside.toolbox.home(assignment.sandbox_id)
-            self._homes[assignment.key] = (assignment.sandbox_id, home)
-        return RunPaths(home, assignment.run.id)
 
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
@@ -191,12 +180,11 @@ class Follower:
         outside = self._outside
         secrets = await environment_of(assignment, outside)
         launch = launch_of(assignment, paths, assignment.run.session_id or "", secrets)
-        program = {paths.supervisor: inside.script(SUPERVISOR)}
-        await outside.toolbox.upload(assignment.sandbox_id, program)
+        await outside.toolbox.upload(assignment.sandbox_id, supervisor_file(paths))
         outside.check_charge(assignment)
         limits = limits_of(assignment, outside.clock.now())
         command = start_command(paths, limits, launch.argv, launch.stdin_path)
-        return await self._ask(assignment, command, launch.env)
+        return await self._ask(assignment, paths, command, launch.env)
 
     async def poll(
         self, assignment: Assignment, paths: RunPaths, offset: int, wait: float
@@ -204,20 +192,7 @@ class Follower:
         """Look at the agent once; returns at its end or after `wait` seconds."""
         started_at = self.watch(assignment).started_at
         limits = limits_of(assignment, started_at or self._outside.clock.now())
-        return await self._ask(assignment, poll_command(paths, offset, wait, _MOST, limits))
-
-    async def _ask(
-        self, assignment: Assignment, command: str, env: Mapping[str, str] | None = None
-    ) -> Pulse:
-        timings = self._outside.timings
-        seconds = (timings.toolbox_timeout + timings.run_tick).total_seconds()
-        done = await self._outside.toolbox.execute(
-            assignment.sandbox_id, command, seconds=seconds, env=env
-        )
-        try:
-            return parse_pulse(done.output)
-        except PulseError as error:
-            raise Unavailable(f"the sandbox gave no usable answer: {error}") from error
+        return await self._ask(assignment, paths, poll_command(paths, offset, wait, _MOST, limits))
 
     async def _end(
         self, assignment: Assignment, paths: RunPaths, watch: Watch, pulse: Pulse
@@ -238,8 +213,8 @@ class Follower:
             over = self._overdue(assignment, watch) or _refused(facts)
             if over is None:
                 return None
-            await self.kill(assignment)
-            return AgentEnd(None, over.message or "", over)
+            # The outcome is written first; whoever saves the work then kills the agent.
+            return AgentEnd(None, over.message or "", over, sure=False)
         if not watch.complete:
             await self._read_on(assignment, paths, watch)
         return _end_of(pulse, watch)
@@ -269,27 +244,6 @@ class Follower:
             if not more.chunk or watch.offset >= more.size:
                 return
 
-    async def kill(self, assignment: Assignment) -> None:
-        """Kill the agent and all that descends from it."""
-        paths = await self.paths(assignment)
-        with on_behalf_of(Priority.KILL):
-            async with asyncio.timeout(self._outside.timings.kill_timeout.total_seconds()):
-                pulse = await self._ask(assignment, kill_command(paths))
-        if pulse.state is RunState.ENDED and not pulse.survivors:
-            self._outside.books.stops.agent_dead(assignment.key, self._outside.clock.now())
-
-    async def sweep(self, assignment: Assignment) -> int | None:
-        """Kill whatever is left of the run; return how many remain, None if that is unknown.
-
-        Brings along what collects the work next.
-        """
-        paths = await self.paths(assignment)
-        files = {paths.supervisor: SUPERVISOR, paths.collector: COLLECTOR}
-        programs = {path: inside.script(name) for path, name in files.items()}
-        await self._outside.toolbox.upload(assignment.sandbox_id, programs)
-        pulse = await self._ask(assignment, sweep_command(paths))
-        return pulse.survivors
-
 
 def _refused(facts: AgentFacts) -> Ending | None:
     if not facts.unauthorized:
@@ -309,6 +263,6 @@ def _end_of(pulse: Pulse, watch: Watch) -> AgentEnd:
         words = f"{pulse.survivors} processes of the agent could not be killed."
         ending = Ending(Outcome.FAILED, SURVIVES, words)
         return AgentEnd(pulse.exit_code, words, ending, sure=False)
-    over = pulse.ended_by in _LIMITS
-    ending = Ending(Outcome.TIMED_OUT if over else Outcome.FAILED, verdict.reason, words)
+    outcome = _OUTCOMES[pulse.ended_by] if pulse.ended_by is not None else Outcome.FAILED
+    ending = Ending(outcome, verdict.reason, words)
     return AgentEnd(pulse.exit_code, words, ending, sure)

@@ -16,7 +16,7 @@ from issuesandbox.domain.agents.launch import Launch
 from issuesandbox.domain.prompt import IssueFacts, issue_text, sentence
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending, Preparation
-from issuesandbox.domain.supervision import RunPaths, kill_command, quoted
+from issuesandbox.domain.supervision import RunPaths, kill_command, quoted, supervisor_file
 from issuesandbox.engine.runs.agents import hidden_values, launch_of, resumable
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
@@ -80,7 +80,10 @@ async def _end_the_last(assignment: Assignment, outside: Outside, home: str) -> 
     if last is None or last.outcome is not Outcome.TIMED_OUT:
         return
     if last.sandbox_id == assignment.sandbox_id:
-        command = kill_command(RunPaths(home, last.id))
+        paths = RunPaths(home, last.id)
+        # An operator of another version may have begun it.
+        await outside.toolbox.upload(assignment.sandbox_id, supervisor_file(paths))
+        command = kill_command(paths)
         seconds = outside.timings.kill_timeout.total_seconds()
         await outside.toolbox.execute(assignment.sandbox_id, command, seconds=seconds)
 
