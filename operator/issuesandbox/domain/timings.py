@@ -104,6 +104,8 @@ class Timings:
     """How long the kill of an agent may take; it gets 3 s to clean up."""
     tell_limit: timedelta = timedelta(minutes=2)
     """How long a finished run waits for GitHub to take its comment."""
+    comment_gap: timedelta = timedelta(seconds=5)
+    """How far apart at least two edits of one comment are: GitHub limits what is written."""
     comment_refresh: timedelta = timedelta(minutes=1)
     """How often the comment on an issue tells anew how a run goes that has no other news."""
     record_patience: timedelta = timedelta(seconds=5)

@@ -22,9 +22,7 @@ _REMEMBERED: Final = 10_000
 class Teller:
     """Writes comments, each at most once in a while."""
 
-    def __init__(
-        self, github: GitHub, clock: Clock, *, gap: float = 5.0, refresh: float = 60.0
-    ) -> None:
+    def __init__(self, github: GitHub, clock: Clock, *, gap: float, refresh: float) -> None:
         """Edit at most every `gap` seconds; without news only about every `refresh` seconds."""
         self._github = github
         self._clock = clock

@@ -24,7 +24,7 @@ def _text(words: str, digest: str = "") -> CommentText:
 
 @pytest.fixture
 def teller(github: GitHubConnection, stage: Stage) -> Teller:
-    return Teller(github.client, stage.clock)
+    return Teller(github.client, stage.clock, gap=5, refresh=60)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def number(stage: Stage) -> int:
 async def others(stage: Stage) -> AsyncIterator[Teller]:
     """Another operator."""
     connection = stage.connect()
-    yield Teller(connection.client, stage.clock)
+    yield Teller(connection.client, stage.clock, gap=5, refresh=60)
     await connection.close()
 
 
@@ -70,7 +70,7 @@ async def test_without_news_nothing_is_sent(stage: Stage, teller: Teller, number
 async def test_edits_keep_their_distance(
     github: GitHubConnection, stage: Stage, number: int
 ) -> None:
-    teller = Teller(github.client, stage.clock, gap=0.5)
+    teller = Teller(github.client, stage.clock, gap=0.5, refresh=60)
     known = None
     for words in ("one", "two", "three"):
         known = await teller.tell(REPOSITORY, number, _text(words), known)

@@ -18,6 +18,7 @@ QUICK = {
     "work_hold": "15s",
     "tell_limit": "20s",
     "trigger_debounce": "1s",
+    "comment_gap": "500ms",
 }
 PERSON = "person-token"
 MODEL_KEY = "sk-ant-planted-0123456789abcdef"

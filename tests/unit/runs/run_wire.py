@@ -34,6 +34,7 @@ class Wire:
     death: asyncio.Event = field(default_factory=asyncio.Event)
     interruption: Callable[[], None] | None = None
     """What happens in the world right before the doomed call, instead of its fate."""
+    under_way: set[asyncio.Task[object]] = field(default_factory=set)
 
     async def carry(self, what: str, effect: Callable[[], Awaitable[Answer]]) -> Answer:
         """Make a call."""
@@ -44,12 +45,23 @@ class Wire:
             doomed = False
         if doomed and self.fate is Fate.DIES_BEFORE:
             await self._die()
-        answer = await effect()
+        answer = await self._effect(effect)
         if doomed and self.fate is Fate.DIES_AFTER:
             await self._die()
         if doomed:
             raise Unavailable(f"the answer to {what} was lost")
         return answer
+
+    async def _effect(self, effect: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Let a call take effect, also if whoever made it waits no longer."""
+        task = asyncio.ensure_future(effect())
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+        return await asyncio.shield(task)
+
+    async def settle(self) -> None:
+        """Wait until every call that was made has taken effect."""
+        await asyncio.gather(*self.under_way, return_exceptions=True)
 
     async def _die(self) -> None:
         """Never go on: the process is gone."""

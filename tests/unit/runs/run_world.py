@@ -35,7 +35,11 @@ from issuesandbox.ports.errors import Conflict, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 
 REPOSITORY = "octo/hello"
-TIMINGS = Timings(run_tick=timedelta(milliseconds=100), settle_check=timedelta(milliseconds=20))
+TIMINGS = Timings(
+    run_tick=timedelta(milliseconds=100),
+    settle_check=timedelta(milliseconds=20),
+    comment_gap=timedelta(milliseconds=50),
+)
 # A sandbox that is to stop is seen stopped this many passes later.
 _PASSES_TO_STOP = 3
 
@@ -98,6 +102,7 @@ class World:
             for task in (operator, death):
                 task.cancel()
             await asyncio.gather(operator, death, return_exceptions=True)
+            await wire.settle()
 
 
 def stranger(world: World) -> tuple[Follower, Assignment]:

@@ -14,9 +14,9 @@ class Reporter:
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
-        github = outside.github
-        refresh = outside.timings.comment_refresh.total_seconds()
-        self._teller = Teller(github, outside.clock, refresh=refresh) if github else None
+        timings, github = outside.timings, outside.github
+        gap, refresh = timings.comment_gap.total_seconds(), timings.comment_refresh.total_seconds()
+        self._teller = Teller(github, outside.clock, gap=gap, refresh=refresh) if github else None
 
     async def tell(self, assignment: Assignment, activity: Activity | None) -> Comment | None:
         """Write the one comment on the issue."""
