@@ -12,7 +12,7 @@ from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.cache import ResourceCache, key_of
 from issuesandbox.engine.memory import settle_memory
 from issuesandbox.engine.workqueue import WorkQueue
-from issuesandbox.ports.errors import CallError
+from issuesandbox.ports.errors import CallError, NotFound
 from issuesandbox.ports.resources import ResourceKey
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,10 @@ class Census(Protocol):
 
     def uids(self, namespaces: tuple[str, ...]) -> AsyncIterator[frozenset[ResourceKey]]:
         """Yield the keys of all resources, chunk by chunk."""
+        ...
+
+    async def get(self, key: ResourceKey) -> Mapping[str, Any]:
+        """Return the resource at this place as it is now."""
         ...
 
 
@@ -115,11 +119,22 @@ class Intake:
         for key in before - listed:
             logger.info("missed delete repaired", extra={"resource": str(key)})
             self._forget(key)
-        if not self.is_complete() and await self._all_shown(listed):
+        if self.is_complete():
+            await self._read_missed(listed)
+        elif await self._all_shown(listed):
             self._complete.set()
             self.wake_all()
             await asyncio.sleep(0)
             settle_memory()
+
+    async def _read_missed(self, listed: set[ResourceKey]) -> None:
+        for key in listed.difference(self._cache.keys()):
+            try:
+                body = await self._census.get(key)
+            except NotFound:
+                continue
+            logger.info("missed resource repaired", extra={"resource": str(key)})
+            self.refresh(body)
 
     async def _all_shown(self, listed: set[ResourceKey]) -> bool:
         """Wait while the watch shows more and more of what was listed; tell whether it got to all.

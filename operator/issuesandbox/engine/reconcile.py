@@ -30,7 +30,6 @@ from issuesandbox.engine.acting import Actor, Did, findings_of
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.cleaning import with_deletion_record
-from issuesandbox.engine.merge import merge_patch
 from issuesandbox.engine.notes import notes
 from issuesandbox.engine.observe import Observer
 from issuesandbox.engine.rates import on_behalf_of, while_allowed
@@ -41,9 +40,10 @@ from issuesandbox.engine.runs.driver import RunDriver
 from issuesandbox.engine.runs.mover import Progress
 from issuesandbox.engine.runs.scenes import scene_of
 from issuesandbox.engine.setbacks import setback
+from issuesandbox.engine.writing import Writer
 from issuesandbox.ports.errors import CallError, Conflict, NotFound
 from issuesandbox.ports.ledgers import Ledgers
-from issuesandbox.ports.resources import EventNote, ResourceKey, Resources
+from issuesandbox.ports.resources import ResourceKey, Resources
 from issuesandbox.ports.sandboxes import Sandboxes
 
 logger = logging.getLogger(__name__)
@@ -87,6 +87,7 @@ class Reconciler:
         self._observer = observer
         self._reader = reader
         self._timings = timings
+        self._writer = Writer(ports.resources, cache, ports.clock, ports.books, self._check_charge)
         self._actor = Actor(ports.sandboxes, ports.ledgers)
         self._retirement = Retirement(
             ports.sandboxes, observer.check_organization, self._check_charge
@@ -113,12 +114,14 @@ class Reconciler:
         except NotInCharge:
             self._leave_run(key)
             result = "not_in_charge"
-        except Conflict:
+        except (Conflict, NotFound) as error:
             # Somebody wrote in between: this pass saw an old resource, so drop it.
-            result, wait = "conflict", self._timings.settle_check.total_seconds()
-        except NotFound:
-            self._cache.drop(key)
-            result, wait = "gone", 0.0
+            await self._writer.look_again(key)
+            gone = isinstance(error, NotFound)
+            result, wait = (
+                "gone" if gone else "conflict",
+                self._timings.settle_check.total_seconds(),
+            )
         finally:
             self._books.tally.count(numbers.PASSES, result)
         return wait
@@ -209,7 +212,7 @@ class Reconciler:
             # A create may be answered by a sandbox that runs already: both are told.
             told = (acted,) if plan is acted else (acted, plan)
             news = (progress.event,) if progress is not None and progress.event else ()
-            await self._tell(key, *notes(before, status, *told), *news)
+            await self._writer.tell(key, *notes(before, status, *told), *news)
         self.actions.update(did.done)
         delay = self._delay(reading, observed, plan, progress)
         recorded = status is not None and status.sandbox_deletion != before.sandbox_deletion
@@ -236,6 +239,8 @@ class Reconciler:
             if action.intent is not None:
                 announced = await self._announce(key, reading, action, observed, plan)
                 continue
+            if action.kind is ActionKind.CREATE and announced is None:
+                await self._writer.confirm(key, reading)
             self._check_charge(reading)
             self._actor.log(key, reading, observed, action, plan)
             try:
@@ -259,7 +264,7 @@ class Reconciler:
         if self._runs is None or run is None or run.phase is RunPhase.FINISHED:
             return reading
         scene = scene_of(reading, plan, self._ports.clock.now())
-        body = await self._write_status(key, reading, await self._runs.close(key, scene))
+        body = await self._writer.write_status(key, reading, await self._runs.close(key, scene))
         return self._reread(body) if body is not None else reading
 
     def _after_create(
@@ -311,13 +316,7 @@ class Reconciler:
         if desired.has_finalizer or desired.deleting or first or not plan.needs_evidence:
             return reading
         finalizers = [*reading.resource.metadata.finalizers, FINALIZER]
-        return self._reread(await self._patch(key, reading, {"finalizers": finalizers}))
-
-    async def _patch(
-        self, key: ResourceKey, reading: Reading, metadata: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        self._check_charge(reading)
-        return await self._ports.resources.patch(key, reading.version, {"metadata": metadata})
+        return self._reread(await self._writer.patch(key, reading, {"finalizers": finalizers}))
 
     async def _announce(
         self, key: ResourceKey, reading: Reading, action: Action, observed: Observed, plan: Plan
@@ -329,17 +328,17 @@ class Reconciler:
                 "finalizers": [*reading.resource.metadata.finalizers, FINALIZER],
                 "annotations": {ANNOTATION_FIRST_CREATE: note},
             }
-            return await self._patch(key, reading, metadata)
+            return await self._writer.patch(key, reading, metadata)
         status = with_intent(reading.resource.status, action.intent)
         if plan.reason == CLEANUP:
             # The call changes nothing of what is told of it, so all is told at once.
             findings = findings_of(observed, plan, Did((ActionKind.DELETE,), None, None, None))
             status = next_status(reading, plan, findings, self._ports.clock.now(), status)
-        return await self._write_status(key, reading, status)
+        return await self._writer.write_status(key, reading, status)
 
     async def _release(self, key: ResourceKey, reading: Reading) -> None:
         kept = [each for each in reading.resource.metadata.finalizers if each != FINALIZER]
-        await self._patch(key, reading, {"finalizers": kept})
+        await self._writer.patch(key, reading, {"finalizers": kept})
         logger.info("released", extra={"resource": str(key), "uid": key.uid})
 
     async def _record(
@@ -355,32 +354,11 @@ class Reconciler:
         base = progress.status if progress is not None else reading.resource.status
         status = next_status(reading, plan, findings, now, base)
         status = with_deletion_record(status, reading, findings, now, self._timings)
-        return status if await self._write_status(key, reading, status) is not None else None
-
-    async def _write_status(
-        self, key: ResourceKey, reading: Reading, status: Status
-    ) -> Mapping[str, Any] | None:
-        before = reading.resource.status
-        patch = {} if status == before else merge_patch(before.to_json(), status.to_json())
-        if not patch:
-            return None
-        self._check_charge(reading)
-        body = await self._ports.resources.patch_status(key, reading.version, patch)
-        self._books.written(key, body, before, status, self._ports.clock.now())
-        self._cache.put(body, own=True)
-        return body
+        return status if await self._writer.write_status(key, reading, status) is not None else None
 
     def _reread(self, body: Mapping[str, Any]) -> Reading:
         self._cache.put(body, own=True)
         return self._reader.read(body)
-
-    async def _tell(self, key: ResourceKey, *happened: EventNote) -> None:
-        for note in happened:
-            try:
-                await self._ports.resources.note(key, note)
-            except CallError as error:
-                # An Event is a courtesy; losing one must not fail a pass.
-                logger.warning("event lost", extra={"resource": str(key), "error": str(error)})
 
 
 def _urgency(reading: Reading) -> Priority:

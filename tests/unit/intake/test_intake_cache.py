@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.cache import ResourceCache, is_settled
 from issuesandbox.engine.intake import Intake
 from issuesandbox.engine.workqueue import WorkQueue
+from issuesandbox.ports.errors import NotFound
 from issuesandbox.ports.resources import ResourceKey
 
 TIMINGS = Timings(settle_check=timedelta(seconds=0.1))
@@ -79,6 +81,11 @@ class Listed:
         self.lists += 1
         names = self._names + (self._gone if self.lists == 1 else ())
         yield frozenset(key_of(name) for name in names)
+
+    async def get(self, key: ResourceKey) -> dict[str, Any]:
+        if key.name in self._gone:
+            raise NotFound(key.name)
+        return body_of(9, key.name)
 
 
 def intake_of(census: Listed) -> tuple[Intake, ResourceCache, WorkQueue[ResourceKey]]:
@@ -201,3 +208,25 @@ async def test_once_all_are_listed_the_settled_let_the_others_go_first() -> None
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+
+
+async def test_a_resource_that_the_cache_lost_is_read_again_by_the_next_list() -> None:
+    census = Listed("one", "two")
+    timings = replace(TIMINGS, resync=timedelta(seconds=0.05))
+    cache, queue = ResourceCache(), WorkQueue[ResourceKey]()
+    intake = Intake(cache, queue, census, timings, ())
+    for name in ("one", "two"):
+        intake.receive(None, body_of(5, name))
+    resync = asyncio.create_task(intake.run_resync())
+    try:
+        async with asyncio.timeout(10):
+            await intake.complete()
+            cache.drop(key_of("two"))
+            while cache.get(key_of("two")) is None:
+                await asyncio.sleep(0.01)
+        assert cache.get(key_of("two")) == body_of(9, "two")
+        assert cache.get(key_of("one")) == body_of(5, "one"), "who is known is not asked about"
+    finally:
+        resync.cancel()
+        with suppress(asyncio.CancelledError):
+            await resync

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.supervision import Pulse, RunState
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.crew import Crew
 from issuesandbox.engine.runs.following import Follower
 from issuesandbox.engine.runs.live_log import LiveLog
 from issuesandbox.engine.runs.outside import Outside
@@ -125,6 +127,28 @@ async def test_what_a_look_at_the_resource_finds_is_passed_on_and_its_failure_en
     cluster.failure = Unavailable("away")
     follower = Follower(outside(cluster, Talker(looks=3)), found.append)
     assert (await follower.follow(an_assignment())).exit_code == 0
+
+
+async def test_a_resource_is_looked_at_also_while_its_workspace_is_prepared() -> None:
+    cluster, found = SlowCluster(), asyncio.Queue[Mapping[str, Any]]()
+    cluster.answers.set()
+
+    class Hanging:
+        def __getattr__(self, name: str) -> Any:
+            return self._hang
+
+        async def _hang(self, *_: Any, **__: Any) -> None:
+            await asyncio.Event().wait()
+
+    never = cast(Any, Hanging())
+    crew = Crew(replace(outside(cluster, never), github=never), found.put_nowait)
+    for work in (crew.prepare, crew.collect):
+        busy = asyncio.create_task(work(an_assignment()))
+        async with asyncio.timeout(5):
+            assert await found.get() == {"name": "one"}
+            await found.get()
+        busy.cancel()
+        await asyncio.gather(busy, return_exceptions=True)
 
 
 @pytest.mark.parametrize(("agents", "again"), [(1, True), (40, False)])

@@ -34,7 +34,8 @@ class Crew:
 
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
         """Make the sandbox ready for the agent."""
-        return await prepare(assignment, self._outside)
+        async with ahead(self._follower.keep_fresh(assignment)):
+            return await prepare(assignment, self._outside)
 
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
@@ -54,6 +55,10 @@ class Crew:
 
     async def collect(self, assignment: Assignment) -> Harvest | Ending:
         """Make one commit of what the agent left, and have it ready for the push."""
+        async with ahead(self._follower.keep_fresh(assignment)):
+            return await self._collect(assignment)
+
+    async def _collect(self, assignment: Assignment) -> Harvest | Ending:
         if not assignment.publishes:
             return await self._collector.collect(assignment)
         async with ahead(self._publisher.authorize(assignment)) as refusal:

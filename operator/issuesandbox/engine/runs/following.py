@@ -168,6 +168,12 @@ class Follower(Warden):
             spent = self._outside.clock.monotonic() - began
             await asyncio.sleep(max(0.0, tick - spent))
 
+    async def keep_fresh(self, assignment: Assignment) -> None:
+        """Look at the resource at every tick until cancelled, while no agent is followed."""
+        while assignment.flags.cancellation_checks:
+            await asyncio.sleep(self._outside.timings.run_tick.total_seconds())
+            await self._refresh(assignment)
+
     async def _refresh(self, assignment: Assignment) -> None:
         """Look at the resource itself: a watch that died unseen must not delay a stop."""
         with suppress(CallError):
