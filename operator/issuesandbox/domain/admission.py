@@ -12,12 +12,12 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from issuesandbox.api.conditions import Reason
+from issuesandbox.domain.repository_globs import matches
 from issuesandbox.domain.timings import Timings
 
 Author = tuple[str, str]
@@ -255,11 +255,4 @@ def _claim(candidate: Candidate, limits: Limits) -> tuple[bool, bool, str, str]:
 
 @lru_cache(maxsize=16_384)
 def _any_matches(globs: tuple[str, ...], repository: str) -> bool:
-    return any(_matches(glob.lower(), repository) for glob in globs)
-
-
-def _matches(glob: str, repository: str) -> bool:
-    # Part by part: `acme*` must not reach into another owner's name.
-    wanted = glob.split("/") if "/" in glob else [glob, "*"]
-    parts = repository.split("/")
-    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
+    return any(matches(glob, repository) for glob in globs)

@@ -32,8 +32,8 @@ class Applied(Protocol):
         """Apply to a resource that is still at the version in the body, else raise Conflict."""
         ...
 
-    async def delete(self, key: ResourceKey) -> None:
-        """Ask for the deletion of exactly this resource."""
+    async def delete(self, key: ResourceKey, version: str) -> None:
+        """Ask for the deletion of exactly this resource at this version, else raise Conflict."""
         ...
 
 

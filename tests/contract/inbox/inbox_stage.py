@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -46,6 +46,8 @@ class Cluster:
     """Every trigger that an issue's resource ever had."""
     turn: int = 0
     notes: list[EventNote] = field(default_factory=list)
+    meanwhile: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
+    """What happens between the next look at a resource and its deletion."""
 
     async def get(self, namespace: str, name: str) -> Mapping[str, Any]:
         if name not in self.bodies:
@@ -79,9 +81,13 @@ class Cluster:
             had.append(body["spec"]["run"]["trigger"])
         return body
 
-    async def delete(self, key: ResourceKey) -> None:
+    async def delete(self, key: ResourceKey, version: str) -> None:
         if key.name not in self.bodies:
             raise NotFound(key.name)
+        while self.meanwhile:
+            await self.meanwhile.pop()()
+        if self.bodies[key.name]["metadata"]["resourceVersion"] != version:
+            raise Conflict("it changed")
         self.index.drop(self.bodies.pop(key.name))
 
     async def read(self, name: str) -> Record:
@@ -104,11 +110,11 @@ class Inbox:
         self.index = IssueIndex(())
         self.index.replace("", [])
         self.cluster = Cluster(self.index)
-        self.cluster.maps["policy"] = Record({"policy.yaml": policy})
+        self.cluster.maps["policy"] = Record({"policy.yaml": policy}, "1")
         self.policies = PolicyKeeper(self.cluster, "policy")
         self.courtesy = Courtesy(github.client, github.forge)
         people = People(github.forge, stage.clock)
-        desk = Desk(self.cluster, self.index, github.client, github.forge, stage.clock)
+        desk = self.desk = Desk(self.cluster, self.index, github.client, github.forge, stage.clock)
         staff = Staff(desk, self.index, people, self.policies, self.courtesy, "issues")
         self.reception = Reception(staff)
         reach = Reach(github.client, github.forge, self.index, self.cluster, stage.clock)
@@ -184,7 +190,7 @@ class Inbox:
         """Let the resource of an issue be gone, as when its time is over."""
         live = self.index.owner(REPOSITORY, number)
         assert live is not None
-        await self.cluster.delete(ResourceKey(live.namespace, live.name, live.uid))
+        await self.cluster.delete(ResourceKey(live.namespace, live.name, live.uid), live.version)
 
     def begin_run(self, number: int, past: Any = (), **run: Any) -> None:
         """Let the operator have begun a run, after others."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from inbox_stage import Inbox
 
+from issuesandbox.domain.webhook.stamps import Stamp
+from issuesandbox.engine.inbox.desk import Effect, Place
+
 
 async def test_an_old_delete_does_not_touch_what_was_begun_after_it(inbox: Inbox) -> None:
     number = await inbox.issue()
@@ -68,6 +71,42 @@ async def test_a_labelled_issue_whose_time_was_over_does_not_run_again(inbox: In
     await inbox.act(number, "label", "member", names=["agent"])
     assert await inbox.catch_up.look()
     assert inbox.spec(number) is not None
+
+
+async def test_a_command_that_was_done_is_not_done_again_when_its_resource_is_gone(
+    inbox: Inbox,
+) -> None:
+    """The comment of the runs is older than the command, but its last word is not."""
+    number = await inbox.issue()
+    marker = "<!-- issuesandbox:status uid-1 -->"
+    client = inbox.github.client
+    sticky = await client.create_comment("acme/app", number, f"{marker}\n\nRunning.")
+    await inbox.say(number, "/run")
+    inbox.later()
+    await client.update_comment("acme/app", sticky.id, f"{marker}\n\nSolved.")
+    await inbox.vanish(number)
+    assert await inbox.catch_up.look()
+    inbox.later(120)
+    await inbox.resend()
+    await inbox.settled()
+    assert inbox.spec(number) is None
+
+
+async def test_a_delete_does_not_take_what_was_ordered_while_it_was_under_way(
+    inbox: Inbox,
+) -> None:
+    number = await inbox.issue()
+    inbox.later()
+    stamp = Stamp(inbox.stage.clock.now())
+    inbox.cluster.meanwhile.append(lambda: inbox.say(number, "/run"))
+    done = await inbox.desk.delete(Place("acme/app", number, "issues", {}), stamp)
+    assert done.effect is Effect.UNCHANGED
+    assert inbox.spec(number) is not None
+    done = await inbox.desk.delete(
+        Place("acme/app", number, "issues", {}), Stamp(inbox.stage.clock.now(), 2**62)
+    )
+    assert done.effect is Effect.CHANGED
+    assert inbox.spec(number) is None
 
 
 async def test_an_answer_to_a_stranger_hides_nothing_that_was_missed(inbox: Inbox) -> None:

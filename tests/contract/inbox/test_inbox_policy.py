@@ -180,6 +180,83 @@ async def test_an_edit_counts_by_who_made_it(opened: Open) -> None:
     assert len(inbox.cluster.triggers[number]) == len(before) + 2
 
 
+async def test_a_mention_is_obeyed_once_however_often_it_is_edited(opened: Open) -> None:
+    inbox = await opened("defaults: {on: [mention, command], mention: agent}")
+    number = await inbox.issue()
+    said = await inbox.say(number, "@agent please")
+    await inbox.say(number, "/run")
+    before = inbox.cluster.triggers[number][:]
+    assert before[0] == f"c{said}"
+    inbox.later()
+    path = f"/repos/{REPOSITORY}/comments/{said}"
+    await inbox.stage.admin("PATCH", path, {"body": "@agent, please!", "as": "owner"})
+    await inbox.settled()
+    assert inbox.cluster.triggers[number] == before
+
+
+async def test_who_must_be_asked_for_is_so_also_for_what_was_missed(opened: Open) -> None:
+    inbox = await opened("defaults: {associations: [], minimumPermission: triage}")
+    await inbox.deafen()
+    helpers, strangers = await inbox.issue(login="helper"), await inbox.issue(login="stranger")
+    inbox.later(10)
+    for number in (helpers, strangers):
+        await inbox.say(number, "Anybody?", "stranger")
+    assert await inbox.catch_up.look()
+    assert inbox.spec(helpers) is not None
+    assert inbox.spec(strangers) is None
+
+
+async def test_a_reopened_issue_counts_by_who_reopens_it(inbox: Inbox) -> None:
+    number = await inbox.issue()
+    before = inbox.cluster.triggers[number][:]
+    for login, runs in (("helper", 0), ("member", 1)):
+        await inbox.act(number, "close", "owner")
+        await inbox.act(number, "reopen", login)
+        assert await inbox.catch_up.look()
+        assert len(inbox.cluster.triggers[number]) == len(before) + runs, login
+
+
+async def test_a_history_that_lags_behind_swallows_no_second_reopen(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = await inbox.issue()
+    await inbox.act(number, "close")
+    await inbox.act(number, "reopen")
+    before = inbox.cluster.triggers[number][:]
+    inbox.later(60)
+    listed = await inbox.github.forge.issue_events(REPOSITORY, number)
+
+    async def lagging(repository: str, number: int) -> Any:
+        return listed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inbox.github.forge, "issue_events", lagging)
+        await inbox.act(number, "close")
+        await inbox.act(number, "reopen")
+        assert inbox.cluster.triggers[number] == before
+    journal = await inbox.stage.admin("GET", "/journal?since=0")
+    statuses = [each["status"] for each in journal if each["type"] == "delivery"]
+    assert statuses[-1] == 503, "GitHub knows that it was not taken"
+    assert await inbox.catch_up.look()
+    assert len(inbox.cluster.triggers[number]) == len(before) + 1
+
+
+async def test_a_field_that_somebody_holds_is_told_of(
+    inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    number = await inbox.issue()
+    live = inbox.index.owner(REPOSITORY, number)
+    assert live is not None
+    body = inbox.cluster.bodies[live.name]
+    body["spec"]["desiredState"] = "Stopped"
+    theirs = {"manager": "kubectl-patch", "fieldsV1": {"f:spec": {"f:desiredState": {}}}}
+    body["metadata"]["managedFields"].append(theirs)
+    inbox.index.put(body)
+    await inbox.act(number, "edit", body="More.")
+    told = [each for each in caplog.records if each.message == "field held"]
+    assert [getattr(each, "fields", "") for each in told] == ["spec.desiredState"]
+
+
 async def test_a_stranger_cannot_spend_our_allowance_at_github(inbox: Inbox) -> None:
     number = await inbox.issue(login="stranger")
     for _ in range(8):
@@ -199,6 +276,10 @@ async def test_a_policy_under_another_key_is_a_slip_and_not_the_defaults(opened:
     inbox.cluster.maps["policy"] = Record({"policy.yml": "defaults: {on: [opened]}"}, "7")
     await inbox.policies.read()
     assert "no key `policy.yaml`" in inbox.policies.problem
+    assert not await _opened_by(inbox, "owner"), "the last good one stays in force"
+    del inbox.cluster.maps["policy"]
+    await inbox.policies.read()
+    assert "is gone" in inbox.policies.problem
     assert not await _opened_by(inbox, "owner"), "the last good one stays in force"
     inbox.cluster.maps["policy"] = Record({"policy.yaml": ""}, "8")
     await inbox.policies.read()

@@ -42,6 +42,32 @@ async def test_commands_and_the_end_of_a_pull_request_count_during_the_next_run(
     assert spec["desiredState"] == "Stopped"
 
 
+async def test_a_pull_request_or_issue_that_is_closed_or_locked_starts_nothing(
+    inbox: Inbox,
+) -> None:
+    number = await inbox.issue()
+    pull = await _pull(inbox)
+    inbox.begin_run(number, phase="Finished", pullRequest={"number": pull, "url": "x"})
+    before = inbox.cluster.triggers[number][:]
+
+    async def refused(why: str) -> None:
+        told = len(await inbox.answers(pull))
+        await inbox.say(pull, "/run", "member")
+        assert inbox.cluster.triggers[number] == before
+        assert why in (await inbox.answers(pull))[told]
+
+    await inbox.act(pull, "lock", "owner")
+    await refused("the pull request is locked")
+    await inbox.act(pull, "unlock", "owner")
+    await inbox.act(number, "close", "owner")
+    await refused("the issue behind it is closed")
+    await inbox.act(number, "reopen", "stranger")
+    inbox.later()
+    await inbox.stage.admin("POST", f"/repos/{REPOSITORY}/pulls/{pull}/close", {"as": "owner"})
+    await inbox.settled()
+    await refused("the pull request is closed")
+
+
 async def test_a_merged_pull_request_that_nobody_heard_of_is_found(inbox: Inbox) -> None:
     number = await inbox.issue()
     pull = await _pull(inbox)

@@ -172,7 +172,7 @@ WEBHOOK_CALLS: dict[Right, Call] = {
     Right("issuesandboxes", "patch"): lambda it: it.applied.apply(
         {**_APPLIED, "metadata": {"name": "none", "namespace": it.home, "resourceVersion": _OLD}}
     ),
-    Right("issuesandboxes", "delete"): lambda it: it.applied.delete(it.key),
+    Right("issuesandboxes", "delete"): lambda it: it.applied.delete(it.key, _OLD),
     Right("configmaps", "get", "issuesandbox-webhook-policy"): lambda it: it.records.read(
         "issuesandbox-webhook-policy"
     ),

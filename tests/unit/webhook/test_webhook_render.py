@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from webhook_values import NOON, STRANGER, issue, managed, resource
 
 from issuesandbox.domain.webhook.issue import Person
@@ -74,7 +75,7 @@ def test_a_resource_made_by_hand_gets_no_template() -> None:
 
 def test_what_others_wrote_is_left_out_and_named_where_it_matters() -> None:
     theirs = managed(
-        "kubectl-edit",
+        "argocd-controller",
         {
             "f:sandbox": {"f:snapshot": {}},
             "f:desiredState": {},
@@ -87,6 +88,29 @@ def test_what_others_wrote_is_left_out_and_named_where_it_matters() -> None:
     assert applied["spec"]["sandbox"] == {}
     assert applied["spec"]["run"] == {"setup": ["make"], "limits": {}}
     assert held == (("spec", "desiredState"), ("spec", "run", "trigger"))
+
+
+@pytest.mark.parametrize(
+    ("manager", "operation", "is_overruled"),
+    [
+        ("kubectl-patch", "Update", True),
+        ("kubectl-edit", "Update", True),
+        ("kubectl", "Apply", False),
+        ("kubectl-client-side-apply", "Update", False),
+        ("flux", "Apply", False),
+    ],
+)
+def test_who_patched_a_trigger_ordered_one_run_and_who_applies_it_means_it(
+    manager: str, operation: str, is_overruled: bool
+) -> None:
+    theirs = managed(manager, {"f:run": {"f:trigger": {}, "f:prompt": {}}})
+    theirs["operation"] = operation
+    change = Change(is_running=True, trigger="t2", prompt="new", keeps_prompt=False)
+    body = resource([OURS, theirs], run={"trigger": "t1", "prompt": "old"})
+    applied, held = render_change(change, body, {})
+    ordered = {"trigger": "t2", "prompt": "new"}
+    assert applied["spec"]["run"] == (ordered if is_overruled else {})
+    assert [path[-1] for path in held] == ([] if is_overruled else ["prompt", "trigger"])
 
 
 def test_running_that_the_api_server_filled_in_is_nobodys_word() -> None:

@@ -131,6 +131,24 @@ def test_a_bad_policy_is_refused_in_one_line_that_names_the_place(text: str, wan
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("glob", "repository", "is_served"),
+    [
+        ("acme/*", "Acme/App", True),
+        ("acme/*", "acme-evil/app", False),
+        ("acme*lib", "acme-evil/lib", False),
+        ("*lib", "evil/lib", False),
+        ("acme", "acme/app", True),
+        ("acme", "acme-evil/app", False),
+    ],
+)
+def test_a_glob_does_not_reach_into_another_owners_name(
+    glob: str, repository: str, is_served: bool
+) -> None:
+    policy = read_policy(f'repositories: [{{match: ["{glob}"]}}]')
+    assert (policy.rules_for(repository) is not None) is is_served
+
+
 def test_bots_and_we_ourselves_are_not_heard() -> None:
     assert is_heard(OWNER, DEFAULTS, "us[bot]")
     assert not is_heard(OWNER, DEFAULTS, "Owner")

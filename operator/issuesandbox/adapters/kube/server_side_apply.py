@@ -40,9 +40,9 @@ class KubeApplied:
             await self._requests.send("PATCH", path, body, query=self._query, patch=APPLY_PATCH)
         )
 
-    async def delete(self, key: ResourceKey) -> None:
-        """Ask for the deletion of exactly this resource."""
-        body = {"preconditions": {"uid": key.uid}}
+    async def delete(self, key: ResourceKey, version: str) -> None:
+        """Ask for the deletion of exactly this resource at this version, else raise Conflict."""
+        body = {"preconditions": {"uid": key.uid, "resourceVersion": version}}
         await self._requests.send("DELETE", _path(key.namespace, key.name), body)
 
 

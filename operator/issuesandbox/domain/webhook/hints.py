@@ -54,6 +54,8 @@ class CommentHint(Struct, frozen=True):
     author: Person
     body: str
     at: datetime
+    before: str | None = None
+    """What it said before it was edited; None: it is new."""
     on_pull: bool = False
     """`issue` is a pull request: commands go to the resource that it came from."""
     is_found: bool = False

@@ -45,6 +45,8 @@ class Person(Struct, frozen=True):
     login: str
     is_bot: bool = False
     standing: str = ""
+    may_start: bool | None = None
+    """What GitHub said when it was asked whether they may start runs."""
 
 
 class IssueFacts(Struct, frozen=True, dict=True):

@@ -19,12 +19,14 @@ from issuesandbox.domain.webhook.hints import (
     PullHint,
 )
 from issuesandbox.domain.webhook.issue import IssueFacts, Person
+from issuesandbox.domain.webhook.live import Live
 from issuesandbox.domain.webhook.orders import Act, Order, Refusal, StopReason
 from issuesandbox.domain.webhook.policy import Rules, Source
 from issuesandbox.domain.webhook.stamps import Stamp
 
 # An issue's own time and that of what happened to it are not written at the same moment.
 SLACK = timedelta(seconds=2)
+STARTS = (Verb.RUN, Verb.RETRY, Verb.CONTINUE)
 _TEXTS = {Happening.OPENED: Source.OPENED, Happening.EDITED: Source.EDITED}
 _STOPS = {
     Happening.CLOSED: StopReason.CLOSED,
@@ -43,6 +45,8 @@ def is_heard(person: Person, rules: Rules, own_login: str) -> bool:
 
 def is_permitted(person: Person, rules: Rules) -> bool | None:
     """Tell whether somebody may start runs; None: GitHub must be asked for their permission."""
+    if person.may_start is not None:
+        return person.may_start
     if person.is_bot:
         return rules.trusts(person.login)
     if person.standing in rules.associations:
@@ -65,7 +69,7 @@ def asks_for(hint: IssueHint, rules: Rules) -> tuple[Person, ...]:
     if happening is Happening.ASSIGNED and _is_assignee(hint, rules):
         return (sender,) if Source.ASSIGNEE in rules.on else ()
     if happening is Happening.REOPENED:
-        return (author,) if is_permitted(author, rules) else (sender,)
+        return (sender,)
     return ()
 
 
@@ -112,11 +116,17 @@ def judge_issue(hint: IssueHint, rules: Rules, permitted: bool | None) -> Order 
         _as_approved(issue, rules, given.at),
         trigger=event_trigger(hint.happening, hint.event.id) if hint.event else None,
         happening=hint.happening,
+        subject=hint.subject,
         said=issue.trigger if hint.happening is Happening.REOPENED and not hint.event else None,
         creates=hint.happening is not Happening.REOPENED or _would_begin(issue, rules),
         is_pinned=_approved(issue, rules) is None,
         is_late=hint.at is not None or hint.event is not None,
     )
+
+
+def is_obeyed(hint: CommentHint, rules: Rules) -> bool:
+    """Tell whether a comment was a command before it was edited: it is obeyed once."""
+    return hint.before is not None and listens_to(hint.before, rules) is not None
 
 
 def listens_to(body: str, rules: Rules) -> Command | None:
@@ -143,9 +153,9 @@ def judge_command(
         known = None if issue is None else _approved(issue, rules)
         reason = StopReason.COMMAND
         return Order(Act.STOP, stamp, known, reason=reason, said=said, is_late=hint.is_found)
-    if command.verb not in (Verb.RUN, Verb.RETRY, Verb.CONTINUE):
+    if command.verb not in STARTS:
         return None
-    shut = "" if hint.on_pull else _shut(hint.issue, rules)
+    shut = _shut(hint.issue, rules, "pull request" if hint.on_pull else "issue")
     if shut:
         return Refusal(f"{shut}.")
     if issue is not None and hint.is_found:
@@ -162,6 +172,12 @@ def judge_command(
         is_pinned=issue is not None and _approved(issue, rules) is None,
         is_late=hint.is_found,
     )
+
+
+def is_shut_behind(command: Command, owner: Live | None) -> bool:
+    """Tell whether a command on a pull request would start something for a closed issue."""
+    ended = owner is not None and owner.stopped_for in (StopReason.CLOSED, StopReason.GONE)
+    return ended and command.verb in STARTS
 
 
 def stamp_of(hint: CommentHint) -> Stamp:
@@ -218,11 +234,11 @@ def _as_approved(issue: IssueFacts, rules: Rules, at: datetime) -> IssueFacts | 
     return _approved(issue, rules)
 
 
-def _shut(issue: IssueFacts, rules: Rules) -> str:
+def _shut(issue: IssueFacts, rules: Rules, what: str = "issue") -> str:
     if not issue.is_open:
-        return "the issue is closed: reopen it first"
+        return f"the {what} is closed: reopen it first"
     if issue.is_locked and rules.ignore_locked:
-        return "the issue is locked"
+        return f"the {what} is locked"
     return ""
 
 

@@ -26,6 +26,7 @@ ANNOTATION_ORDER: Final = f"{GROUP}/order"
 ANNOTATION_STOPPED_FOR: Final = f"{GROUP}/stopped-for"
 
 Path = tuple[str, ...]
+ORDERS: Final[frozenset[Path]] = frozenset({("spec", "run", "trigger"), ("spec", "run", "prompt")})
 
 
 class Live(Struct, frozen=True):
@@ -78,7 +79,7 @@ def read_live(body: Mapping[str, Any]) -> Live:
         is_running=spec.get("desiredState") != "Stopped",
         has_run=run is not None,
         is_busy=run is not None and (status.get("run") or {}).get("phase") != "Finished",
-        is_ours=("spec", "issue", "repository") in set(owned(metadata, MANAGER.__eq__)),
+        is_ours=("spec", "issue", "repository") in set(owned(metadata, is_ours)),
         trigger=(run or {}).get("trigger"),
         text=annotations.get(ANNOTATION_ISSUE_TEXT) or present,
         present=present,
@@ -102,17 +103,32 @@ def _text(issue: Mapping[str, Any]) -> str | None:
 
 def foreign_paths(body: Mapping[str, Any]) -> frozenset[Path]:
     """Return the fields that somebody else wrote, so that the adapter leaves them alone."""
-    found = set(owned(body["metadata"], lambda manager: manager not in _OWN_MANAGERS))
+    found = set(owned(body["metadata"], lambda manager, _: manager not in _OWN_MANAGERS))
+    # Whoever applies a trigger says it again and again; whoever patches it ordered one run, and
+    # the next order may be anybody's.
+    lasting = set(owned(body["metadata"], _applies))
+    found -= {path for path in ORDERS if path not in lasting}
     if body["spec"].get("desiredState") != "Stopped":
         # The API server fills in Running for whoever creates a resource: nobody said it.
         found.discard(("spec", "desiredState"))
     return frozenset(found)
 
 
-def owned(metadata: Mapping[str, Any], wanted: Callable[[str], bool]) -> Iterator[Path]:
-    """Yield the leaf fields whose managers are wanted."""
+def is_ours(manager: str, _: str) -> bool:
+    """Tell whether fields are the adapter's own."""
+    return manager == MANAGER
+
+
+def _applies(manager: str, operation: str) -> bool:
+    if operation == "Apply" or manager == "kubectl-client-side-apply":
+        return manager not in _OWN_MANAGERS
+    return not manager.startswith("kubectl") and manager not in _OWN_MANAGERS
+
+
+def owned(metadata: Mapping[str, Any], wanted: Callable[[str, str], bool]) -> Iterator[Path]:
+    """Yield the leaf fields that are wanted by their manager and how it wrote them."""
     for entry in metadata.get("managedFields", ()):
-        if wanted(entry.get("manager", "")):
+        if wanted(entry.get("manager", ""), entry.get("operation", "")):
             yield from _leaves(entry.get("fieldsV1", {}), ())
 
 

@@ -45,7 +45,7 @@ class Order(Struct, frozen=True):
     happening: Happening | None = None
     """What the order came from, where an entry of the issue's history may be its trigger."""
     subject: str = ""
-    """The label that it is about."""
+    """The label or the assignee that it is about."""
     creates: bool = True
     """Makes a resource where there is none."""
     said: str | None = None

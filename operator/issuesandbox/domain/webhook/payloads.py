@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from issuesandbox.domain.webhook.commands import read_command
 from issuesandbox.domain.webhook.hints import (
     AccessHint,
     CommentHint,
@@ -186,8 +185,6 @@ def _comment(text: bytes | str) -> Hint | Ignored:
     if got.action not in ("created", "edited"):
         return Ignored(f"issue_comment.{got.action} needs nothing")
     edited = got.action == "edited"
-    if edited and read_command(_before(got) or "") is not None:
-        return Ignored("a command is obeyed once, however often it is edited")
     comment = got.comment
     author = (comment.user or _Account()).person(comment.author_association)
     if edited and got.sender.login.lower() != author.login.lower():
@@ -199,6 +196,7 @@ def _comment(text: bytes | str) -> Hint | Ignored:
         author=author,
         body=comment.body or "",
         at=comment.updated_at if edited else comment.created_at,
+        before=_before(got) or "" if edited else None,
         on_pull=got.issue.pull_request is not None,
         installation=got.installation.id,
     )

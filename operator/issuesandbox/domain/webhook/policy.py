@@ -7,7 +7,6 @@ changes it for those whose name matches. Knows nothing of where the document lie
 from __future__ import annotations
 
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -16,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from issuesandbox.api.model import SpecModel
 from issuesandbox.api.spec import Spec
 from issuesandbox.api.spec_issue import Login
+from issuesandbox.domain.repository_globs import matches
 from issuesandbox.domain.webhook.issue import Standing
 
 
@@ -110,10 +110,9 @@ class Entry(SpecModel):
 
     def matches(self, repository: str) -> bool:
         """Tell whether the rules are for a repository; a glob with `!` takes it out again."""
-        name = repository.lower()
         wanted = [each for each in self.match if not each.startswith("!")]
         unwanted = [each[1:] for each in self.match if each.startswith("!")]
-        return _any(wanted, name) and not _any(unwanted, name)
+        return _any(wanted, repository) and not _any(unwanted, repository)
 
 
 class _Document(SpecModel):
@@ -158,7 +157,7 @@ def _merged(defaults: Rules, entry: Entry) -> Rules:
 
 
 def _any(globs: list[str], name: str) -> bool:
-    return any(fnmatchcase(name, each.lower()) for each in globs)
+    return any(matches(each, name) for each in globs)
 
 
 def _in_words(error: ValidationError) -> str:

@@ -15,9 +15,10 @@ from issuesandbox.domain.webhook.live import (
     ANNOTATION_ISSUE_TIME,
     ANNOTATION_ORDER,
     ANNOTATION_STOPPED_FOR,
-    MANAGER,
+    ORDERS,
     Path,
     foreign_paths,
+    is_ours,
     owned,
     read_live,
 )
@@ -27,9 +28,7 @@ from issuesandbox.domain.webhook.stamps import moment
 Json = dict[str, Any]
 _KEEP: Path = ("metadata", "labels", LABEL_KEEP)
 # What orders are about; that somebody holds other fields is no obstacle to them.
-_ORDERED: frozenset[Path] = frozenset(
-    {("spec", "desiredState"), ("spec", "run", "trigger"), ("spec", "run", "prompt")}
-)
+_ORDERED: frozenset[Path] = ORDERS | {("spec", "desiredState")}
 _FOLLOWED = ("title", "body", "labels", "author", "url")
 
 
@@ -75,7 +74,7 @@ def render_change(
         "resourceVersion": live.version,
         "annotations": _annotations(change),
     }
-    if keep or _KEEP in set(owned(body["metadata"], MANAGER.__eq__)):
+    if keep or _KEEP in set(owned(body["metadata"], is_ours)):
         metadata["labels"] = {LABEL_KEEP: "true"}
     result = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, **applied}
     return result, tuple(sorted(held))

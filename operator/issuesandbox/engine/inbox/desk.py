@@ -35,6 +35,8 @@ from issuesandbox.ports.resources import ResourceKey
 _TRIES = 20
 # What is older may have been carried out on a resource that is gone by now.
 _FRESH = timedelta(minutes=1)
+# By so much an issue's own time, as a delivery tells it, may be behind the entry in its history.
+_LAG = timedelta(seconds=10)
 
 
 class Effect(StrEnum):
@@ -150,18 +152,23 @@ class Desk:
 
     async def delete(self, place: Place, stamp: Stamp) -> Done:
         """Ask for the deletion of a resource; the operator cleans up behind it."""
-        body = await self.find(place)
-        if body is None:
-            return Done(Effect.ABSENT)
-        live = read_live(body)
-        if is_newer(live, stamp):
-            reason = "something newer was ordered since"
-            return Done(Effect.UNCHANGED, live.name, live.namespace, reason)
-        try:
-            await self._resources.delete(ResourceKey(live.namespace, live.name, live.uid))
-        except NotFound:
-            return Done(Effect.ABSENT)
-        return Done(Effect.CHANGED, live.name, live.namespace)
+        for _ in range(_TRIES):
+            body = await self.find(place)
+            if body is None:
+                return Done(Effect.ABSENT)
+            live = read_live(body)
+            if is_newer(live, stamp):
+                reason = "something newer was ordered since"
+                return Done(Effect.UNCHANGED, live.name, live.namespace, reason)
+            key = ResourceKey(live.namespace, live.name, live.uid)
+            try:
+                await self._resources.delete(key, live.version)
+            except Conflict:
+                continue  # somebody wrote, perhaps a newer order: look again
+            except NotFound:
+                return Done(Effect.ABSENT)
+            return Done(Effect.CHANGED, live.name, live.namespace)
+        raise Unavailable(f"{place.repository}#{place.number} changes all the time")
 
     async def _make(self, order: Order, place: Place) -> Done:
         change = plan_new(order)
@@ -201,7 +208,8 @@ class Desk:
             )
         if question is Question.PAST:
             own = await self._github.comments(place.repository, place.number, MARKER)
-            said = ((each.body, each.created_at) for each in own)
+            # The comment of a run is made once and then edited: its last word counts.
+            said = ((each.body, each.updated_at or each.created_at) for each in own)
             return replace(order, was_done=was_done(order.stamp, said))
         try:
             now = facts_of(await self._github.issue(place.repository, place.number))
@@ -213,8 +221,15 @@ class Desk:
     async def _event(self, order: Order, place: Place) -> IssueEvent:
         happening = order.happening or Happening.EDITED
         listed = await self._forge.issue_events(place.repository, place.number)
-        latest = order.stamp.at + SLACK
-        found = [each for each in listed if each.event == happening and each.created_at <= latest]
+        # The list may lag behind: an older entry of the same kind is another event.
+        earliest, latest = order.stamp.at - _LAG, order.stamp.at + SLACK
+        found = [
+            each
+            for each in listed
+            if each.event == happening
+            and each.subject.lower() == order.subject.lower()
+            and earliest <= each.created_at <= latest
+        ]
         if not found:
             where = f"{place.repository}#{place.number}"
             raise Unavailable(f"GitHub's history of {where} does not show {happening} yet")

@@ -7,7 +7,7 @@ import logging
 
 from issuesandbox.domain.webhook.policy import Policy, PolicyError, read_policy
 from issuesandbox.ports.errors import CallError
-from issuesandbox.ports.inbox import Records
+from issuesandbox.ports.inbox import Record, Records
 from issuesandbox.ports.resources import EventNote
 
 POLICY_KEY = "policy.yaml"
@@ -19,14 +19,15 @@ logger = logging.getLogger(__name__)
 
 
 class PolicyKeeper:
-    """Holds the last good policy; without a ConfigMap the defaults are in force."""
+    """Holds the last good policy; where there never was a ConfigMap, the defaults are in force."""
 
     def __init__(self, records: Records, name: str, tick: float = _TICK) -> None:
         self._records = records
         self._name = name
         self._tick = tick
         self._changed = asyncio.Event()
-        self._seen: tuple[str, bool] | None = None
+        self._seen: tuple[str, str] | None = None
+        self._was_there = False
         self.policy: Policy | None = None
         """None until the first good one: then nothing can be judged."""
         self.problem = ""
@@ -56,20 +57,28 @@ class PolicyKeeper:
     async def read(self) -> None:
         """Read the policy once."""
         record = await self._records.read(self._name)
-        text = record.data.get(POLICY_KEY, "")
-        # Another key is a slip: the defaults would serve repositories that nobody meant.
-        seen = (text, bool(record.version) and POLICY_KEY not in record.data)
+        text, slip = record.data.get(POLICY_KEY, ""), self._slip(record)
+        self._was_there = self._was_there or bool(record.version)
+        seen = (text, slip)
         if seen == self._seen:
             return
         try:
-            if seen[1]:
-                raise PolicyError(f"the ConfigMap has no key `{POLICY_KEY}`")
+            if slip:
+                raise PolicyError(slip)
             self.policy, self.problem = read_policy(text), ""
             logger.info("policy in force", extra={"configmap": self._name})
         except PolicyError as error:
             self.problem = str(error)
             await self._complain()
         self._seen = seen
+
+    def _slip(self, record: Record) -> str:
+        """Say why there is no text: the defaults would serve repositories that nobody meant."""
+        if record.version and POLICY_KEY not in record.data:
+            return f"the ConfigMap has no key `{POLICY_KEY}`"
+        if not record.version and self._was_there:
+            return "the ConfigMap is gone"
+        return ""
 
     async def _complain(self) -> None:
         kept = "the last good one stays in force" if self.policy else "nothing is accepted"

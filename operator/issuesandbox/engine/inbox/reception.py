@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from issuesandbox.domain.webhook import answers
 from issuesandbox.domain.webhook.commands import Command, Verb
@@ -18,10 +20,14 @@ from issuesandbox.domain.webhook.hints import (
     IssueHint,
     PullHint,
 )
-from issuesandbox.domain.webhook.issue import Person
+from issuesandbox.domain.webhook.issue import IssueFacts, Person
 from issuesandbox.domain.webhook.judge import (
+    STARTS,
     asks_for,
     is_heard,
+    is_obeyed,
+    is_permitted,
+    is_shut_behind,
     is_stop,
     judge_command,
     judge_end,
@@ -39,6 +45,8 @@ from issuesandbox.engine.inbox.people import People
 from issuesandbox.engine.inbox.policies import PolicyKeeper
 from issuesandbox.ports.errors import Unavailable
 from issuesandbox.ports.github import Reaction
+
+logger = logging.getLogger(__name__)
 
 
 class Result(StrEnum):
@@ -104,7 +112,10 @@ class Reception:
     async def _issue(self, hint: IssueHint, rules: Rules) -> Answer:
         if not is_stop(hint, rules) and not await self._is_heard(hint.sender, rules):
             return _ignored(f"{hint.sender.login} is not listened to")
-        repository, people = hint.issue.repository, asks_for(hint, rules)
+        repository = hint.issue.repository
+        if not is_stop(hint, rules):
+            hint = replace(hint, issue=await self._vouched(hint.issue, rules))
+        people = asks_for(hint, rules)
         permitted = True if people else None
         for person in people:
             permitted = permitted and await self._staff.people.may_start(person, rules, repository)
@@ -128,6 +139,8 @@ class Reception:
         command = listens_to(hint.body, rules)
         if command is None:
             return _ignored("the comment has no command")
+        if is_obeyed(hint, rules):
+            return _ignored("a command is obeyed once, however often it is edited")
         if not await self._is_heard(hint.author, rules):
             return _ignored(f"{hint.author.login} is not listened to")
         owner = self._owner(hint)
@@ -135,7 +148,11 @@ class Reception:
             return _ignored("the pull request is not one of ours")
         repository = hint.issue.repository
         permitted = await self._staff.people.may_start(hint.author, rules, repository)
+        if permitted and command.verb in STARTS and not hint.on_pull:
+            hint = replace(hint, issue=await self._vouched(hint.issue, rules))
         judged = judge_command(command, hint, rules, permitted)
+        if isinstance(judged, Order) and is_shut_behind(command, owner):
+            judged = Refusal("the issue behind it is closed: reopen that first.")
         if isinstance(judged, Refusal):
             self._turn_down(hint, judged)
         if isinstance(judged, Refusal | Ignored):
@@ -147,6 +164,14 @@ class Reception:
         if not hint.on_pull:
             return None
         return self._staff.index.owner_of_pull(hint.issue.repository, hint.issue.number)
+
+    async def _vouched(self, issue: IssueFacts, rules: Rules) -> IssueFacts:
+        """Return the issue with what GitHub says of its author, where the event does not tell."""
+        author = issue.author
+        if is_permitted(author, rules) is not None:
+            return issue
+        may = await self._staff.people.may_start(author, rules, issue.repository)
+        return replace(issue, author=replace(author, may_start=may))
 
     async def _is_heard(self, person: Person, rules: Rules) -> bool:
         return is_heard(person, rules, await self._staff.people.own_login())
@@ -218,4 +243,10 @@ def _ignored(reason: str) -> Answer:
 def _said(done: Done) -> Answer:
     if done.effect is Effect.ABSENT:
         return _ignored(done.reason or "there is no resource for it")
-    return Answer(Result.DONE, f"{done.namespace}/{done.name}", done.reason or done.effect.value)
+    name = f"{done.namespace}/{done.name}"
+    if done.held:
+        fields = ", ".join(".".join(path) for path in done.held)
+        # Nobody who could be answered asked for it; whoever set the field must find out why.
+        logger.warning("field held", extra={"resource": name, "fields": fields})
+        return Answer(Result.DONE, name, f"{done.effect}, but somebody set {fields} by hand")
+    return Answer(Result.DONE, name, done.reason or done.effect.value)
