@@ -52,6 +52,7 @@ class Reason(StrEnum):
     THROTTLED = "Throttled"
     RECONCILE_PAUSED = "ReconcilePaused"
     SANDBOX_OUTDATED = "SandboxOutdated"
+    FLAG_WITHOUT_ITS_BASE = "FlagWithoutItsBase"
 
     QUEUED = "Queued"
     RATE_LIMITED = "RateLimited"

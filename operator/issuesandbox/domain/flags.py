@@ -87,6 +87,20 @@ class Flags:
         return self.percent.get(flag, 100)
 
 
+def unmet(flags: FlagSet) -> tuple[str, ...]:
+    """Return one line for each flag that is on for a resource while what it builds on is not."""
+
+    def is_on(flag: Flag) -> bool:
+        return bool(getattr(flags, flag.name.lower()))
+
+    return tuple(
+        f"{flag} is on for this resource, but {needed}, which it builds on, is not"
+        for flag, needs in NEEDS.items()
+        for needed in needs
+        if is_on(flag) and not is_on(needed)
+    )
+
+
 def is_deaf(flags: FlagSet, resource: IssueSandbox, *, begun_here: bool) -> bool:
     """Tell whether the present run hears no stop, as before the fixes: until its agent has ended.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from issuesandbox.api.conditions import ConditionType, find
+from issuesandbox.api.conditions import ConditionType, Reason, find
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_sandbox import IntentKind
 from issuesandbox.domain.model import Plan
@@ -41,6 +41,7 @@ def notes(before: Status, after: Status, *plans: Plan) -> Iterator[EventNote]:
     if _stop_reason(after) is not None and _stop_reason(before) is None:
         yield EventNote("Stopped", "The sandbox is stopped, as wanted.")
     yield from _cleaned_up(before, after)
+    yield from _unwise(before, after)
     stuck = find(after.conditions, ConditionType.DELETION_STUCK)
     if stuck is not None and find(before.conditions, ConditionType.DELETION_STUCK) is None:
         yield EventNote("DeletionStuck", stuck.message, warning=True)
@@ -56,6 +57,15 @@ def _cleared(before: Status, after: Status) -> Iterator[EventNote]:
         if each.id not in known and sandbox is not None and sandbox.id == each.id:
             text = f"Sandbox {each.id} is gone and not referred to any more."
             yield EventNote("StaleReferenceCleared", text, warning=True)
+
+
+def _unwise(before: Status, after: Status) -> Iterator[EventNote]:
+    """Yield that the resource's own flags do not fit together."""
+    now, then = (find(each.conditions, ConditionType.SYNCED) for each in (after, before))
+    if now is None or now.reason != Reason.FLAG_WITHOUT_ITS_BASE:
+        return
+    if then is None or (then.reason, then.message) != (now.reason, now.message):
+        yield EventNote(now.reason, now.message, warning=True)
 
 
 def _cleaned_up(before: Status, after: Status) -> Iterator[EventNote]:

@@ -23,6 +23,7 @@ from issuesandbox.api.status_run import RunPhase, RunStatus
 from issuesandbox.api.status_sandbox import Counters, Intent, IntentKind, Retired, SandboxStatus
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.deletion_record import begun, with_record
+from issuesandbox.domain.flags import unmet
 from issuesandbox.domain.model import ActionKind, Plan
 from issuesandbox.domain.naming import attempt_of
 from issuesandbox.domain.sandbox import SandboxId, SandboxView
@@ -240,7 +241,7 @@ def _conditions(
     running = running and plan.reason not in _ENDING
     wanted = {
         ConditionType.READY: (plan.ready, plan.reason, plan.message),
-        ConditionType.SYNCED: _synced(resource, status, plan),
+        ConditionType.SYNCED: _synced(reading, status, plan),
         ConditionType.SANDBOX_READY: (running, plan.reason, plan.message),
     }
     known = {each.type for each in status.conditions}
@@ -284,9 +285,12 @@ def _says(condition: Condition) -> tuple[str, str, str, int | None]:
     return condition.status, condition.reason, condition.message, condition.observed_generation
 
 
-def _synced(resource: IssueSandbox, status: Status, plan: Plan) -> tuple[bool, str, str]:
+def _synced(reading: Reading, status: Status, plan: Plan) -> tuple[bool, str, str]:
+    resource = reading.resource
     if not plan.synced:
         return False, plan.reason, plan.message
+    if resource.spec.flags is not None and (gaps := unmet(reading.flags)):
+        return True, Reason.FLAG_WITHOUT_ITS_BASE, f"{'; '.join(gaps)}."
     made_from = status.sandbox.spec_hash if status.sandbox else None
     if made_from is not None and made_from != fingerprint(resource.spec.sandbox):
         text = "spec.sandbox was edited; the next sandbox is made from it."

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import click
@@ -21,7 +21,7 @@ from issuesandbox.clock import SystemClock
 from issuesandbox.domain.timings import Timings
 from issuesandbox.entry.output import print_json, print_table
 from issuesandbox.entry.setting_fields import is_live, names
-from issuesandbox.entry.settings import Loaded, load, misspelt
+from issuesandbox.entry.settings import Loaded, Origin, SettingsError, load, misspelt
 from issuesandbox.ports.configuration import Stored
 
 _COLUMNS = ("setting", "value", "origin", "restart")
@@ -37,26 +37,46 @@ def config(*, offline: bool, namespace: str | None, output: str) -> None:
     The environment is that of this command: run it where the operator runs, or with the same
     variables.
     """
-    stored = Stored() if offline else asyncio.run(_stored(namespace))
-    loaded = load(stored=stored.settings)
+    stored, accepted = (Stored(), {}) if offline else asyncio.run(_stored(namespace))
+    loaded, problem = _in_force(stored.settings, accepted)
     rows = [_row(name, field, loaded) for name, field in names().items()]
     if output == "json":
-        print_json({"settings": rows, "frozen": stored.frozen})
+        print_json({"settings": rows, "frozen": stored.frozen, "problem": problem})
         return
     print_table(_COLUMNS, ([row[column] for column in _COLUMNS] for row in rows))
     for warning in (*misspelt(os.environ), *loaded.settings.flags.warnings()):
         click.echo(f"Warning: {warning}.", err=True)
+    if problem is not None:
+        click.echo(f"The ConfigMap is refused, the last good settings stay: {problem}", err=True)
     if stored.frozen is not None:
         click.echo(f"Frozen: {stored.frozen}. Lift it with `kubectl isb unfreeze`.", err=True)
 
 
-async def _stored(namespace: str | None) -> Stored:
+def _in_force(stored: Mapping[str, str], accepted: Mapping[str, str]) -> tuple[Loaded, str | None]:
+    """Return what the operator goes by, and why that is not what is stored."""
+    try:
+        return load(stored=stored), None
+    except SettingsError as error:
+        try:
+            loaded = load(stored=accepted)
+        except SettingsError:
+            raise error from None
+        origins = {
+            name: Origin.LAST_GOOD if origin is Origin.CONFIG_MAP else origin
+            for name, origin in loaded.origins.items()
+        }
+        return replace(loaded, origins=origins), str(error)
+
+
+async def _stored(namespace: str | None) -> tuple[Stored, Mapping[str, str]]:
+    """Return what is stored, and what the operator last found good."""
     connection = load_connection()
     timeout = Timings().read_timeout.total_seconds()
     requests = KubeRequests(connection.server, connection.session(limit=2), timeout)
     try:
         place = namespace or connection.namespace
-        return await KubeConfiguration(requests, place, SystemClock(), "config").read()
+        configuration = KubeConfiguration(requests, place, SystemClock(), "config")
+        return await configuration.read(), await configuration.accepted()
     finally:
         await requests.close()
 

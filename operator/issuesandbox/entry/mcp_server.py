@@ -19,10 +19,11 @@ from pydantic import Field
 
 from issuesandbox.clock import SystemClock
 from issuesandbox.entry.plugin.acts import follow_up, stopping
+from issuesandbox.entry.plugin.choice import operator_option
 from issuesandbox.entry.plugin.cluster import Cluster
 from issuesandbox.entry.plugin.listing import row_of
 from issuesandbox.entry.plugin.which_cluster import cluster_options
-from issuesandbox.entry.plugin.why import Surroundings, reasons
+from issuesandbox.entry.plugin.why import look_around, reasons
 
 _INSTRUCTIONS = (
     "IssueSandbox resources: one GitHub issue, one cloud sandbox, one run of a coding agent. "
@@ -43,15 +44,16 @@ Namespace = Annotated[
 
 
 @click.command("mcp", params=[*cluster_options()])
-def serve() -> None:
+@operator_option
+def serve(operator_namespace: str) -> None:
     """Serve the tools list, status, stop and continue over stdin and stdout.
 
     For the configuration of a coding agent; acts with your own kubeconfig and rights.
     """
-    build(Cluster.load()).run("stdio")
+    build(Cluster.load(), operator_namespace).run("stdio")
 
 
-def build(cluster: Cluster) -> MCPServer:
+def build(cluster: Cluster, operator_namespace: str) -> MCPServer:
     """Return the server with its four tools."""
     server = MCPServer(
         "issuesandbox",
@@ -60,7 +62,7 @@ def build(cluster: Cluster) -> MCPServer:
         # Standard output belongs to the protocol, and nobody reads chatter on the other one.
         log_level="WARNING",
     )
-    tools = _Tools(cluster)
+    tools = _Tools(cluster, operator_namespace)
     server.tool("list", annotations=_READS)(tools.list_resources)
     server.tool("status", annotations=_READS)(tools.status)
     server.tool("stop", annotations=_ENDS)(tools.stop)
@@ -71,8 +73,9 @@ def build(cluster: Cluster) -> MCPServer:
 class _Tools:
     """What can be asked for; the texts are what a coding agent reads of it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, operator_namespace: str) -> None:
         self._cluster = cluster
+        self._operator_namespace = operator_namespace
 
     def list_resources(
         self, namespace: Namespace = None, selector: Selector = ""
@@ -87,10 +90,11 @@ class _Tools:
         """Show one resource: what was asked for, what is so, and what it waits for."""
         with _told():
             body = self._cluster.get(*self._at(namespace, name))
+            around = look_around(self._cluster, self._operator_namespace, body)
         return {
             "spec": body["spec"],
             "status": body.get("status", {}),
-            "waitsFor": list(reasons(body, Surroundings(now=SystemClock().now()))),
+            "waitsFor": list(reasons(body, around)),
         }
 
     def stop(self, name: Name, namespace: Namespace = None) -> str:

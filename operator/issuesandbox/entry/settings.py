@@ -31,6 +31,7 @@ class Origin(StrEnum):
     """Where the value of a setting comes from."""
 
     CONFIG_MAP = "ConfigMap"
+    LAST_GOOD = "last good ConfigMap"
     ENVIRONMENT = "environment"
     FILE = "file"
     DEFAULT = "default"

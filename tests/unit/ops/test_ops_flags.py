@@ -7,9 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from tests.fakes.world import World
 
 from issuesandbox.api.resource import IssueSandbox
-from issuesandbox.domain.flags import NEEDS, Flag, Flags, parse_share, place_of
+from issuesandbox.api.status import Status
+from issuesandbox.domain.flags import NEEDS, Flag, Flags, FlagSet, parse_share, place_of, unmet
+from issuesandbox.engine.notes import notes
 
 MATRIX = list(itertools.product((0, 100), repeat=len(Flag)))
 
@@ -40,6 +43,42 @@ def test_each_of_the_32_combinations_is_what_was_asked_for(values: tuple[int, ..
     assert len(warned) == len(broken)
     for flag, needed in broken:
         assert any(line.startswith(flag) and needed in line for line in warned)
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_a_resource_is_told_which_of_its_own_flags_lack_what_they_build_on(
+    values: tuple[int, ...],
+) -> None:
+    names = [flag.name.lower() for flag in Flag]
+    wanted = FlagSet(**dict(zip(names, map(bool, values), strict=True)))
+    lines = unmet(wanted)
+    on = dict(zip(Flag, values, strict=True))
+    lacking = [
+        (flag, needed)
+        for flag, needs in NEEDS.items()
+        for needed in needs
+        if on[flag] and not on[needed]
+    ]
+    assert len(lines) == len(lacking)
+    for line, (flag, needed) in zip(lines, lacking, strict=True):
+        assert line.startswith(f"{flag} ")
+        assert f" {needed}," in line
+
+
+def test_own_flags_that_do_not_fit_are_told_in_the_status_and_once_in_an_event() -> None:
+    world = World()
+    issue, flags = {"repository": "octo/hello", "number": 7}, {"cancellationChecks": False}
+    world.kube.create("team", "one", {"issue": issue, "flags": flags})
+    world.live(60)
+    body = world.kube.find("team", "one")
+    assert body is not None
+    (synced,) = (each for each in body["status"]["conditions"] if each["type"] == "Synced")
+    assert (synced["status"], synced["reason"]) == ("True", "FlagWithoutItsBase")
+    assert "ENABLE_INACTIVITY_TIMEOUT is on for this resource" in synced["message"]
+    after = Status.model_validate(body["status"])
+    told = [(each.reason, each.warning) for each in notes(Status(), after)]
+    assert told == [("FlagWithoutItsBase", True)]
+    assert not list(notes(after, after))
 
 
 def test_the_dependencies_are_the_documented_ones() -> None:  # R106

@@ -11,7 +11,7 @@ from issuesandbox.entry.mcp_server import build
 
 async def test_the_tools_say_which_of_them_change_something_and_what_they_need() -> None:
     unused: Any = None
-    async with Client(build(unused)) as client:
+    async with Client(build(unused, "home")) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     reads = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
     assert reads == {"list", "status"}

@@ -178,3 +178,10 @@ def test_a_sandbox_at_rest_says_when_it_is_stopped() -> None:
     resource["spec"] |= {"run": {}, "cleanup": {"onSuccess": "Retain"}}
     told = answer(resource, Surroundings(NOW))
     assert "If nobody uses its sandbox, it is stopped at 2030-01-01T00:14:59Z, in 14m59s." in told
+
+
+def test_own_flags_that_do_not_fit_are_told() -> None:
+    resource = body(conditions=[READY])
+    resource["spec"]["flags"] = {"dbBackedStop": False}
+    said = answer(resource, Surroundings(now=NOW))
+    assert "ENABLE_HEALTH_PROBE is on for this resource, but ENABLE_DB_BACKED_STOP" in said

@@ -16,10 +16,13 @@ from issuesandbox.entry.plugin.choice import (
     change_each,
     chosen_resources,
     namespace_option,
+    operator_option,
     output_option,
     tell,
 )
 from issuesandbox.entry.plugin.cluster import Body, Cluster, MissingError
+from issuesandbox.entry.plugin.settings_status import in_force
+from issuesandbox.entry.plugin.until import Rules
 
 _ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#([1-9]\d*)", re.ASCII)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
@@ -28,13 +31,20 @@ _BAD_RESULTS = ("Failed", "Cancelled", "TimedOut")
 
 @click.command()
 @chosen_resources
+@operator_option
 @output_option
-def stop(chosen: Chosen, output: str) -> None:
+def stop(chosen: Chosen, operator_namespace: str, output: str) -> None:
     """End the run and stop the sandbox, of resources NAMES or of all with --all.
 
     `run` starts them again; back to Running alone repeats nothing.
     """
-    change_each(chosen, stopping, lambda _: "told to stop", output)
+    rules = Rules.of(in_force(chosen.cluster, operator_namespace).settings)
+
+    def told(body: Body) -> str:
+        deafness = rules.deafness(body)
+        return f"told to stop, but {deafness}" if deafness is not None else "told to stop"
+
+    change_each(chosen, stopping, told, output)
 
 
 def stopping(body: Body) -> dict[str, Any] | None:

@@ -74,23 +74,38 @@ def change_each(
 ) -> None:
     """Change every chosen resource, many at once; one failure does not stop the others."""
 
-    def change(at: tuple[str, str]) -> tuple[dict[str, str], click.ClickException | None]:
-        row = dict(zip(("namespace", "name"), at, strict=True))
-        try:
+    def change(at: tuple[str, str]) -> Attempt:
+        def act() -> dict[str, str]:
             body = chosen.cluster.change(*at, decide)
-            return {**row, "name": body["metadata"]["name"], "result": told(body)}, None
-        except click.ClickException as error:
-            return {**row, "error": error.message}, error
+            return {"name": body["metadata"]["name"], "result": told(body)}
+
+        return attempt(dict(zip(("namespace", "name"), at, strict=True)), act)
 
     # An emergency stop of thousands must not take them one by one.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        done = list(pool.map(change, chosen.places))
-    results, failed = [row for row, _ in done], [error for _, error in done if error is not None]
-    tell(results, output)
-    if failed and len(results) == 1:
+        tell_all(list(pool.map(change, chosen.places)), output)
+
+
+Attempt = tuple[dict[str, str], click.ClickException | None]
+"""What became of one resource, and why it failed, if it did."""
+
+
+def attempt(row: dict[str, str], act: Callable[[], dict[str, str]]) -> Attempt:
+    """Do something for one resource; a failure is for the end, when all others had their turn."""
+    try:
+        return {**row, **act()}, None
+    except click.ClickException as error:
+        return {**row, "error": error.message}, error
+
+
+def tell_all(done: Sequence[Attempt], output: str) -> None:
+    """Say what became of each resource, and fail if any of them did."""
+    failed = [error for _, error in done if error is not None]
+    tell((row for row, _ in done), output)
+    if failed and len(done) == 1:
         raise failed[0]
     if failed:
-        raise click.ClickException(f"{len(failed)} of {len(results)} failed.")
+        raise click.ClickException(f"{len(failed)} of {len(done)} failed.")
 
 
 def tell(results: Iterable[dict[str, str]], output: str) -> None:

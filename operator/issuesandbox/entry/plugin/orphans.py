@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import click
 
-from issuesandbox.api.names import SETTINGS_MAP
 from issuesandbox.entry.plugin.choice import operator_option, output_option
 from issuesandbox.entry.plugin.cluster import Cluster
 from issuesandbox.entry.plugin.credentials import daytona_key
+from issuesandbox.entry.plugin.settings_status import in_force
 from issuesandbox.entry.plugin.which_cluster import which_cluster
 
 
@@ -33,7 +33,11 @@ def orphans(show_all: bool, operator_namespace: str, output: str) -> None:
     key = daytona_key(cluster, operator_namespace)
     environment = {**os.environ, "DAYTONA_API_KEY": key} if key else None
     try:
-        settings = load_settings(environment, cluster.peek(operator_namespace, SETTINGS_MAP))
+        stored = in_force(cluster, operator_namespace)
+        if stored.problem is not None:
+            text = f"Warning: by the last good settings, as the operator: {stored.problem}"
+            click.echo(text, err=True)
+        settings = load_settings(environment, stored.settings)
         connection = load_connection(said.kubeconfig, said.context)
         # The operator's namespace tells its installation, not the one that the caller is in.
         search = Search(settings, replace(connection, namespace=operator_namespace))

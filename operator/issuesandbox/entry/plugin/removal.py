@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from rich.console import Console
 from issuesandbox.api.names import LABEL_KEEP
 from issuesandbox.clock import SystemClock
 from issuesandbox.entry.output import print_json
-from issuesandbox.entry.plugin.choice import namespace_option, output_option, tell
+from issuesandbox.entry.plugin.choice import attempt, namespace_option, output_option, tell_all
 from issuesandbox.entry.plugin.cluster import Body, Cluster, MissingError, issue_of, place
 from issuesandbox.entry.plugin.shape import phase_of, run_of
 
@@ -46,14 +47,16 @@ def cleanup(
     wanted = [body for body in bodies if _obstacle(body) is None]
     if wanted and not (dry_run or yes):
         click.confirm(f"Delete {len(wanted)} resources and their sandboxes?", abort=True, err=True)
-    results = []
-    for body in bodies:
+
+    def remove(body: Body) -> dict[str, str]:
         obstacle = _obstacle(body)
-        if obstacle is None and not dry_run:
+        if obstacle is not None:
+            return {"result": f"left: {obstacle}"}
+        if not dry_run:
             _delete(cluster, body)
-        done = "would be deleted" if dry_run else "deleted"
-        results.append({**_at(body), "result": done if obstacle is None else f"left: {obstacle}"})
-    tell(results, output)
+        return {"result": "would be deleted" if dry_run else "deleted"}
+
+    tell_all([attempt(_at(body), partial(remove, body)) for body in bodies], output)
 
 
 def _obstacle(body: Body) -> str | None:
@@ -90,10 +93,17 @@ def uninstall(*, orphan: bool, namespace: str | None, timeout: int, yes: bool, o
         where = namespace or "all namespaces"
         text = f"Delete all {len(bodies)} resources in {where}, and {what}?"
         click.confirm(text, abort=True, err=True)
-    for body in bodies:
+
+    def remove(body: Body) -> dict[str, str]:
         if orphan:
             _orphan(cluster, body)
         _delete(cluster, body)
+        return {"result": "deleted"}
+
+    done = [attempt(_at(body), partial(remove, body)) for body in bodies]
+    if any(error is not None for _, error in done):
+        # What cannot be deleted would be waited for in vain.
+        tell_all(done, output)
     _until_gone(cluster, namespace, timeout)
     left = ["kubectl delete -k manifests/base", "kubectl delete -f crds/"]
     if output == "json":

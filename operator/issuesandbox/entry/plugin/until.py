@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from issuesandbox.api.conditions import Reason
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.domain.cleanup import CleanupPolicy, effective
-from issuesandbox.domain.flags import Flag, parse_share, place_of
+from issuesandbox.domain.flags import Flag, Flags, is_deaf, parse_share, place_of, unmet
 from issuesandbox.domain.model import Memory, Want
 from issuesandbox.domain.states import sight_of_state
 from issuesandbox.domain.table import TABLE
@@ -36,13 +36,15 @@ _PASSING = {
     "OrganizationSuspended",
 }
 
+_HEARING = (Flag.DB_BACKED_STOP, Flag.CANCELLATION_CHECKS)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What the stored settings say, as far as the caller may read them."""
 
     timings: Timings
-    settings: Mapping[str, str]
+    flags: Flags
 
     @classmethod
     def of(cls, settings: Mapping[str, str] | None) -> Rules:
@@ -52,7 +54,8 @@ class Rules:
             timings = timings_value(stored.get("ISSUESANDBOX_TIMINGS", "{}"))
         except ValueError:
             timings = None
-        return cls(timings if isinstance(timings, Timings) else Timings(), stored)
+        flags = Flags({flag: _share(stored, flag) for flag in Flag})
+        return cls(timings if isinstance(timings, Timings) else Timings(), flags)
 
     def flags_off(self, resource: IssueSandbox) -> list[str]:
         """Return the flags that are off for the resource, and by whose word."""
@@ -62,15 +65,27 @@ class Rules:
             said = getattr(own, flag.name.lower()) if own is not None else None
             if said is False:
                 off.append(f"{flag} (by spec.flags)")
-            elif said is None and place >= self._share(flag):
-                off.append(f"{flag} (by the settings: {self.settings[flag]})")
+            elif said is None and place >= (share := self.flags.percent[flag]):
+                off.append(f"{flag} (by the settings: {share}%)")
         return off
 
-    def _share(self, flag: Flag) -> int:
+    def deafness(self, body: Body) -> str | None:
+        """Return why the present run of a resource may hear no stop, or None if it hears one."""
         try:
-            return parse_share(self.settings.get(flag, "true"))
-        except ValueError:
-            return 100
+            resource = IssueSandbox.model_validate(body)
+        except ValidationError:
+            return None  # of another version than this program
+        if not is_deaf(self.flags.of(resource), resource, begun_here=False):
+            return None
+        off = [each for each in self.flags_off(resource) if each.startswith(_HEARING)]
+        return f"its run may hear it only when its agent has ended: {', '.join(off)} is off"
+
+
+def _share(settings: Mapping[str, str], flag: Flag) -> int:
+    try:
+        return parse_share(settings.get(flag, "true"))
+    except ValueError:
+        return 100
 
 
 def waits(body: Body, rules: Rules, now: datetime) -> Iterator[str]:
@@ -82,6 +97,8 @@ def waits(body: Body, rules: Rules, now: datetime) -> Iterator[str]:
     off = rules.flags_off(resource)
     if off:
         yield f"Switched off for this resource: {', '.join(off)}."
+    if resource.spec.flags is not None:
+        yield from (f"{line}." for line in unmet(rules.flags.of(resource)))
     yield from _asks_again(body, rules.timings)
     memory = memory_of(resource)
     admitted = conditions_of(body).get("Admitted", {}).get("status") != "False"

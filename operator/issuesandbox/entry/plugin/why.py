@@ -8,7 +8,7 @@ from datetime import datetime
 
 import click
 
-from issuesandbox.api.names import ANNOTATION_PAUSED, FREEZE_MAP, SETTINGS_MAP, STATUS_MAP
+from issuesandbox.api.names import ANNOTATION_PAUSED, FREEZE_MAP
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.admission import Limits, rank
 from issuesandbox.engine.cache import key_of
@@ -16,7 +16,7 @@ from issuesandbox.engine.candidates import registered
 from issuesandbox.entry.output import print_json, printable
 from issuesandbox.entry.plugin.choice import namespace_option, operator_option, output_option
 from issuesandbox.entry.plugin.cluster import Body, Cluster, issue_of
-from issuesandbox.entry.plugin.settings_status import refused
+from issuesandbox.entry.plugin.settings_status import in_force
 from issuesandbox.entry.plugin.shape import (
     conditions_of,
     moment,
@@ -50,7 +50,7 @@ def why(name: str, namespace: str | None, operator_namespace: str, output: str) 
     """Say in plain words what NAME waits for, and until when."""
     cluster = Cluster.load()
     body = cluster.get(namespace or cluster.namespace, name)
-    lines = list(reasons(body, _look_around(cluster, operator_namespace, body)))
+    lines = list(reasons(body, look_around(cluster, operator_namespace, body)))
     if output == "json":
         print_json({"issue": issue_of(body), "phase": phase_of(body), "reasons": lines})
         return
@@ -58,10 +58,10 @@ def why(name: str, namespace: str | None, operator_namespace: str, output: str) 
         click.echo(printable(line))
 
 
-def _look_around(cluster: Cluster, operator_namespace: str, body: Body) -> Surroundings:
+def look_around(cluster: Cluster, operator_namespace: str, body: Body) -> Surroundings:
     """Look at what the caller may see; what they may not is left out."""
     freeze = cluster.peek(operator_namespace, FREEZE_MAP)
-    status = cluster.peek(operator_namespace, STATUS_MAP)
+    stored = in_force(cluster, operator_namespace)
     try:
         # Only who waits in a queue needs to know the others: there may be thousands.
         others = cluster.list(None) if _is_queued(body) else []
@@ -70,9 +70,9 @@ def _look_around(cluster: Cluster, operator_namespace: str, body: Body) -> Surro
     return Surroundings(
         now=SystemClock().now(),
         frozen=None if freeze is None else freeze.get("reason", "no reason given"),
-        settings_problem=refused(status),
+        settings_problem=stored.problem,
         others=others,
-        settings=cluster.peek(operator_namespace, SETTINGS_MAP),
+        settings=stored.settings,
     )
 
 
