@@ -17,6 +17,8 @@ from issuesandbox.api.status_run import Outcome
 
 # The reason in the intent of a deletion that this policy asked for.
 CLEANUP = "Cleanup"
+# The reason of a run whose work is in its sandbox and nowhere else.
+PUBLISH_DISABLED = "PublishDisabled"
 
 _DAY = timedelta(days=1)
 _WEEK = tuple(Weekday)
@@ -76,6 +78,13 @@ class Finish:
     at: datetime
     alive_until: datetime | None = None
     """Until when keepAlive holds the sandbox; it counts after a success only."""
+    unpublished: bool = False
+    """The work is in the sandbox and nowhere else."""
+
+    @property
+    def cleaned_up_as(self) -> Outcome:
+        """Return whose cleanup applies: work that is nowhere else is kept as after a failure."""
+        return Outcome.FAILED if self.unpublished else self.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ def effective(cleanup: Cleanup | None, *settings: CleanupFields) -> CleanupPolic
 
 def schedule(policy: CleanupPolicy, finish: Finish, now: datetime) -> Due:
     """Return how far the cleanup should be. It says nothing of a deletion that has begun."""
-    action = policy.action(finish.outcome)
+    action = policy.action(finish.cleaned_up_as)
     begin = later(finish.at, policy.delay)
     if finish.outcome is Outcome.SUCCEEDED and finish.alive_until is not None:
         begin = max(begin, finish.alive_until)

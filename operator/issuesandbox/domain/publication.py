@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.api.spec_cleanup import SaveWork
 from issuesandbox.api.spec_run import Publish
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import ChangeTotals
@@ -48,6 +49,19 @@ def wip_branch(number: int, run_id: str) -> str:
     """Return the branch where work is saved that was not published."""
     safe = re.sub(r"[^A-Za-z0-9_-]+", "-", run_id)[:64].strip("-")
     return f"wip/issue-{number}-{safe}"
+
+
+def way_to_save(asked: SaveWork, *, publishes: bool, deleting: bool) -> SaveWork:
+    """Return how unpublished work is saved.
+
+    Where nothing may be published, no branch is made either; a ConfigMap goes with its resource.
+    """
+    if asked is SaveWork.OFF:
+        return asked
+    kind = asked if publishes else SaveWork.PATCH
+    if kind is SaveWork.PATCH and deleting:
+        return SaveWork.BRANCH if publishes else SaveWork.OFF
+    return kind
 
 
 def commit_message(number: int, title: str, run_id: str) -> str:

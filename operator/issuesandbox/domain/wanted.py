@@ -17,7 +17,15 @@ from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import Outcome, RunPhase, RunStatus
-from issuesandbox.domain.cleanup import CLEANUP, CleanupPolicy, Finish, Stage, later, schedule
+from issuesandbox.domain.cleanup import (
+    CLEANUP,
+    PUBLISH_DISABLED,
+    CleanupPolicy,
+    Finish,
+    Stage,
+    later,
+    schedule,
+)
 from issuesandbox.domain.model import Memory, Revival, Want
 from issuesandbox.domain.runs.health import Cure, cure_of
 from issuesandbox.domain.states import Sight
@@ -306,7 +314,8 @@ def asks_again(resource: IssueSandbox) -> bool:
 def _finish(run: RunStatus | None) -> Finish | None:
     if run is None or run.outcome is None:
         return None
-    return Finish(run.outcome, run.finished_at or run.started_at)
+    unpublished = run.reason == PUBLISH_DISABLED
+    return Finish(run.outcome, run.finished_at or run.started_at, unpublished=unpublished)
 
 
 def _hold_until(run: RunStatus | None, timings: IdleTimings) -> datetime | None:

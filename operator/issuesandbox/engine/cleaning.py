@@ -45,7 +45,7 @@ def _with_skip(status: Status, reading: Reading) -> Status:
     skip = record.left_out(
         reading.desired.memory.sandbox_id,
         outcome,
-        reading.policy.action(outcome),
+        reading.policy.action(facts.finish.cleaned_up_as),
         keep_alive=facts.keep_alive,
     )
     if skip is None or skip == status.sandbox_deletion:

@@ -96,6 +96,7 @@ def build_driver(settings: Settings, world: RunWorld, engine: Engine) -> RunDriv
         namespace=engine.namespace,
         may_act_for=engine.may_act_for,
         wake=engine.wake,
+        is_frozen=engine.switches.is_frozen,
         books=engine.books,
     )
     crew = Crew(outside, engine.on_fresh)

@@ -16,7 +16,7 @@ from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec_cleanup import CleanupAction
 from issuesandbox.api.status_run import Outcome
 from issuesandbox.api.status_sandbox import Intent, IntentKind, SandboxStatus
-from issuesandbox.domain.cleanup import CleanupPolicy, Finish
+from issuesandbox.domain.cleanup import CleanupPolicy, Finish, Stage, schedule
 from issuesandbox.domain.model import Memory, Revival, Want
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.states import Sight
@@ -383,6 +383,14 @@ class TestReading:
             assert known.finish == Finish(Outcome.FAILED, END)
             assert known.settled is (phase == "Finished")
             assert known.settled_at == (END if phase == "Finished" else None)
+
+    def test_work_that_is_nowhere_else_is_kept_as_after_a_failure(self) -> None:
+        for reason, stage in (("PublishDisabled", Stage.STOP), ("NoChanges", Stage.DELETE)):
+            run = ENDED | {"outcome": "Succeeded", "reason": reason}
+            finish = read({"run": {"trigger": "1"}}, {"run": run}).finish
+            assert finish is not None
+            assert finish.outcome is Outcome.SUCCEEDED
+            assert schedule(CleanupPolicy(), finish, END).stage is stage
 
     def test_a_stop_counts_as_under_way_until_the_outcome_is_written(self) -> None:
         asked = {"stopRequestedAt": AT}

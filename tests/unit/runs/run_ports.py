@@ -114,6 +114,8 @@ class Hub:
         self.pulls: list[PullView] = []
         self.comments: dict[int, str] = {}
         self.next_id = 1
+        self.refuses = False
+        """Every push is refused, by a rule of the repository."""
 
     async def refs(self) -> dict[str, str]:
         form = "--format=%(refname) %(objectname)"
@@ -121,6 +123,8 @@ class Hub:
         return dict(line.split(" ", 1) for line in output.splitlines())
 
     async def push(self, order: PushOrder) -> Pushed:
+        if self.refuses:
+            return Pushed(PushVerdict.REFUSED, "protected")
         git = ("git", "-C", str(self.bare))
         code, output = await shell(*git, "index-pack", "--stdin", "--fix-thin", feed=order.pack)
         assert code == 0, output
@@ -238,7 +242,10 @@ class Cluster:
         return self._kube.read(key)
 
     async def put(self, owner: ResourceKey, name: str, data: Mapping[str, str]) -> None:
-        await self._wire.carry("put", lambda: _soon(None))
+        async def effect() -> None:
+            self._kube.config_maps[name] = dict(data)
+
+        await self._wire.carry("put", effect)
 
     async def secret(self, namespace: str, name: str) -> Mapping[str, str]:
         raise NotFound(name)

@@ -16,10 +16,12 @@ from tests.fakes.kube import FakeKube
 from tests.unit.runs.run_ports import Cluster, FolderToolbox, Hub, HubClient, shell
 from tests.unit.runs.run_wire import Wire
 
+from issuesandbox.api.names import ANNOTATION_PAUSED
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.status_run import RunPhase
 from issuesandbox.clock import SystemClock
+from issuesandbox.domain.defaults import RecoveryPolicy
 from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.sandbox import SandboxId
@@ -83,6 +85,11 @@ class World:
     def stop(self) -> None:
         """Ask for the end, as a user does."""
         self.kube.edit(self.key.namespace, self.key.name, {"spec": {"desiredState": "Stopped"}})
+
+    def pause(self, value: str | None = "true") -> None:
+        """Ask for nothing to be changed, or with None for the end of that."""
+        paused = {"metadata": {"annotations": {ANNOTATION_PAUSED: value}}}
+        self.kube.edit(self.key.namespace, self.key.name, paused)
 
     def is_over(self) -> bool:
         """Tell whether nothing is to come any more."""
@@ -184,4 +191,6 @@ class Operator:
         self._stopping += stopped
         if self._stopping > _PASSES_TO_STOP:
             return Scene(resource, Turn.ADMITTED, now, attempt=1, still=True)
-        return Scene(resource, Turn.ADMITTED, now, sandbox_id=SandboxId("sb"), attempt=1)
+        recovery = RecoveryPolicy().under(resource.spec.recovery)
+        sandbox = SandboxId("sb")
+        return Scene(resource, Turn.ADMITTED, now, sandbox_id=sandbox, attempt=1, recovery=recovery)

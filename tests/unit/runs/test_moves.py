@@ -130,6 +130,10 @@ def test_a_run_in_a_replaced_sandbox_begins_again_as_often_as_it_has_attempts() 
 def test_work_is_saved_before_the_last_word(outcome: str) -> None:
     ended = a_run("Collecting", outcome=outcome)
     assert next_move(scene(ended)) is Move.RESCUE
+    # During a pause the work stays where it is, and nothing runs there.
+    assert next_move(scene(ended, metadata=PAUSED)) is Move.KILL
+    assert next_move(scene(ended, metadata=PAUSED, still=True)) is Move.NONE
+    assert next_move(scene(ended, metadata={**PAUSED, **DELETING})) is Move.RESCUE
 
 
 def test_a_run_that_was_ended_finishes_only_when_nothing_of_it_runs() -> None:

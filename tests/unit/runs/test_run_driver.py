@@ -249,6 +249,38 @@ async def test_work_is_saved_in_a_second_try_unless_that_is_hopeless(
     driver.drop(KEY)
 
 
+@pytest.mark.parametrize(("state", "phase"), [("Running", "Collecting"), ("Stopped", "Finalizing")])
+async def test_work_whose_push_fails_is_saved_unless_a_stop_came(
+    state: str, phase: str, hands: Hands, driver: RunDriver
+) -> None:
+    hands.failure = Unavailable("502")
+    push = {"commit": "a" * 40, "old": "0" * 40, "at": stamp(NOW - timedelta(minutes=1))}
+    gated = scene("Publishing", {"desiredState": state}, publish=push)
+    driver.advance(KEY, gated)
+    await settle()
+    run = driver.advance(KEY, gated).status.run
+    assert run is not None
+    assert (run.reason, run.phase.value) == ("PublishFailed", phase)
+    driver.drop(KEY)
+
+
+async def test_a_replica_that_comes_late_tries_once_to_save_the_work(
+    hands: Hands, driver: RunDriver
+) -> None:
+    parent = {"commit": "a" * 40, "ref": "main", "branchExisted": False}
+    long_ago = stamp(NOW - timedelta(minutes=10))
+    ended = {"outcome": "Failed", "finishedAt": long_ago, "agentStartedAt": long_ago}
+    late = scene("Collecting", parent=parent, **ended)
+    hands.failure = Unavailable("502")
+    for phase in ("Collecting", "Finalizing"):
+        run = driver.advance(KEY, late).status.run
+        await settle()
+        assert run is not None
+        assert run.phase.value == phase
+    assert hands.asked == ["rescue"]
+    driver.drop(KEY)
+
+
 async def test_the_comment_is_refreshed_within_a_long_phase(
     hands: Hands, driver: RunDriver
 ) -> None:

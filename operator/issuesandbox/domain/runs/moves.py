@@ -170,7 +170,10 @@ def _policy(scene: Scene) -> OnNewTrigger:
 
 def _afterwards(scene: Scene, run: RunStatus) -> Move:
     if run.phase is not RunPhase.FINALIZING:
-        return Move.RESCUE
+        if not scene.paused or scene.deleting:
+            return Move.RESCUE
+        # The work waits for the end of the pause; what runs in the sandbox does not.
+        return Move.NONE if scene.still else Move.KILL
     if is_unsafe(scene.resource.status, enforced=scene.enforced) and not scene.still:
         return Move.KILL if scene.sandbox_id is not None else Move.NONE
     return Move.NONE if scene.paused else Move.TELL

@@ -46,6 +46,11 @@ class Assignment:
         return self.resource.spec.issue.repository
 
     @property
+    def deleting(self) -> bool:
+        """Tell whether the resource is being deleted."""
+        return self.resource.metadata.deletion_timestamp is not None
+
+    @property
     def publish(self) -> Publish:
         """Return where the work goes."""
         return self.asked.publish or Publish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -18,7 +19,7 @@ from issuesandbox.engine.runs.publishing import Publisher
 from issuesandbox.engine.runs.reporting import Reporter
 from issuesandbox.engine.runs.sources import Hopeless
 from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
-from issuesandbox.ports.errors import CallError
+from issuesandbox.ports.errors import CallError, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 
 
@@ -73,9 +74,14 @@ class Crew:
 
     async def rescue(self, assignment: Assignment) -> Rescued:
         """Kill what is left of the agent and save its work."""
-        with suppress(CallError):
-            await self._follower.kill(assignment)
-        return await self._publisher.rescue(assignment)
+        limit = self._outside.timings.work_hold.total_seconds()
+        try:
+            async with asyncio.timeout(limit):
+                with suppress(CallError):
+                    await self._follower.kill(assignment)
+                return await self._publisher.rescue(assignment)
+        except TimeoutError:
+            raise Unavailable(f"the work could not be saved within {limit:g} s") from None
 
     async def tell(self, assignment: Assignment) -> Comment | None:
         """Write the one comment on the issue."""

@@ -16,7 +16,7 @@ from issuesandbox.domain.runs.limits import overdue
 from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.engine.runs.following import SURVIVES
 from issuesandbox.engine.runs.mover import Mover, Progress
-from issuesandbox.engine.runs.sources import FINAL
+from issuesandbox.engine.runs.patience import FINAL
 from issuesandbox.ports.errors import CallError, Invalid
 from issuesandbox.ports.resources import EventNote, ResourceKey
 
@@ -61,6 +61,8 @@ class Endings(Mover):
             if found is not None and found.failure is not None:
                 # The next pass tries again, until nothing runs there any more.
                 self._errands.drop(key)
+            elif found is not None and run.outcome is not None:
+                return Progress(scene.resource.status)
         return Progress(scene.resource.status, self._timings.settle_check)
 
     def cancel(self, key: ResourceKey, scene: Scene) -> Progress:
@@ -103,7 +105,7 @@ class Endings(Mover):
         at_stake = run.parent is not None and run.agent_started_at is not None
         over = scene.now - (run.finished_at or scene.now) >= self._timings.work_hold
         unreachable = scene.sandbox_id is None and scene.still and not scene.returning
-        if unreachable or not at_stake or over:
+        if unreachable or not at_stake:
             return Progress(chapters.finalizing(status), timedelta(0))
         sandbox_id = scene.sandbox_id or (status.sandbox and status.sandbox.id) or ""
         assignment = self._assignment(key, scene, sandbox_id)
@@ -113,7 +115,9 @@ class Endings(Mover):
             return Progress(status, self._timings.settle_check)
         if found.failure is not None and not isinstance(found.failure, Invalid):
             self._errands.drop(key)
-            return self._again(status, found)
+            # However late this replica came, it has tried once.
+            given_up = Progress(chapters.finalizing(status), timedelta(0))
+            return given_up if over else self._again(status, found)
         if found.value is not None:
             status = chapters.harvested(status, found.value.harvest, scene.now)
             if found.value.saved is not None:

@@ -6,7 +6,9 @@ import logging
 from datetime import timedelta
 from uuid import uuid4
 
+from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.status_run import Outcome, RunPhase
+from issuesandbox.domain.cleanup import PUBLISH_DISABLED
 from issuesandbox.domain.runs import chapters
 from issuesandbox.domain.runs.chapters import Ending
 from issuesandbox.domain.runs.moves import Scene
@@ -131,7 +133,7 @@ class Onward(Mover):
             ending = Ending(Outcome.SUCCEEDED, "NoChanges", "The agent changed nothing.")
             return self._over(status, ending, RunPhase.FINALIZING, now)
         if not assignment.publishes:
-            ending = Ending(Outcome.SUCCEEDED, "PublishDisabled", "The work stays in the sandbox.")
+            ending = Ending(Outcome.SUCCEEDED, PUBLISH_DISABLED, "The work stays in the sandbox.")
             return self._over(status, ending, RunPhase.FINALIZING, now)
         status = chapters.gated(status, harvest.commit, assignment.old_tip, now)
         return Progress(status, timedelta(0), EventNote("Publishing", "The push was decided."))
@@ -152,7 +154,7 @@ class Onward(Mover):
             if now - push.at < self._timings.work_hold:
                 return self._again(status, found)
             ending = Ending(Outcome.FAILED, "PublishFailed", str(found.failure))
-            return self._over(status, ending, RunPhase.FINALIZING, now)
+            return self._over(status, ending, _after_no_push(scene), now)
         result = found.value
         if result.pushed:
             status = chapters.pushed(status, now)
@@ -160,7 +162,15 @@ class Onward(Mover):
             status = chapters.saved(status, result.saved)
         if result.pull is not None:
             status = chapters.proposed(status, result.pull, now)
-        return self._over(status, result.ending, RunPhase.FINALIZING, now)
+        safe = result.pushed or result.saved is not None
+        phase = RunPhase.FINALIZING if safe else _after_no_push(scene)
+        return self._over(status, result.ending, phase, now)
+
+
+def _after_no_push(scene: Scene) -> RunPhase:
+    """Return what follows a push that failed: the work is saved, but not after a stop."""
+    stopped = scene.resource.spec.desired_state is DesiredState.STOPPED
+    return RunPhase.FINALIZING if stopped else RunPhase.COLLECTING
 
 
 def _log_lookup(key: ResourceKey, scene: Scene, run_id: str, came_by: Origin) -> None:

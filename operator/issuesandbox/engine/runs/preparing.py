@@ -21,8 +21,9 @@ from issuesandbox.engine.runs.agents import hidden_values, launch_of, resumable
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.outside import Outside
+from issuesandbox.engine.runs.patience import FINAL
 from issuesandbox.engine.runs.probing import probe, unprobed
-from issuesandbox.engine.runs.sources import FINAL, Hopeless, Source, source_of
+from issuesandbox.engine.runs.sources import Hopeless, Source, source_of
 from issuesandbox.ports.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from issuesandbox.ports.toolbox import TOO_SLOW, Clone
 

@@ -15,12 +15,11 @@ from issuesandbox.domain.publication import branch_names
 from issuesandbox.domain.runs.chapters import Ending
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.outside import Outside
-from issuesandbox.ports.errors import CallError, Denied, Invalid, NotFound
+from issuesandbox.engine.runs.patience import FINAL
+from issuesandbox.ports.errors import CallError, Denied, NotFound
 from issuesandbox.ports.github import GitHub, RepositoryView, Token
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# What no repetition changes.
-FINAL = (NotFound, Denied, Invalid)
 
 
 class Hopeless(Exception):
@@ -171,6 +170,23 @@ async def given_credential(
             "SecretInvalid", f"Secret {namespace}/{reference.name} has no key `password`."
         )
     return Token(secret["password"], secret.get("username", "git"))
+
+
+async def destination(assignment: Assignment, outside: Outside) -> tuple[str, Token]:
+    """Return where work is pushed to, and with what."""
+    given = assignment.resource.spec.repository or RepositorySource()
+    github = outside.github
+    if github is not None:
+        view = await github.repository(assignment.repository)
+        if is_own(given, view):
+            return view.clone_url, await github.write_token(assignment.repository)
+    try:
+        credential = await given_credential(assignment, given, outside)
+    except Hopeless as error:
+        raise Denied(str(error), code=error.ending.reason) from None
+    if given.clone_url is None or credential is None:
+        raise Denied("there are no credentials to push with")
+    return given.clone_url, credential
 
 
 def is_own(given: RepositorySource, view: RepositoryView) -> bool:
