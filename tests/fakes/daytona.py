@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -33,6 +34,8 @@ ELSEWHERE = "org-elsewhere"
 
 # Daytona answers a repeated GET from a cache for so many seconds, also if it found nothing.
 GET_CACHED = 10.0
+# For how many seconds a GET does not know what was just created, where Daytona's replicas lag.
+SHY_FOR = 5.0
 # How many seconds each change takes, and how long a hung one lasts until Daytona gives it up.
 _TAKES = {
     "creating": 3.0,
@@ -116,6 +119,9 @@ class FakeDaytona:
         self.caches_gets = False
         """Whether a GET may be answered as the same GET was a few seconds ago."""
         self._answers: dict[tuple[str, str], tuple[float, SandboxView | None]] = {}
+        self.shy = False
+        """Whether a GET does not know a sandbox yet in its first seconds."""
+        self._caller: str | None = None
         self.list_lag = 0.0
         """How old a list is; one that jumps makes sandboxes flap."""
         self.quota: int | None = None
@@ -126,8 +132,19 @@ class FakeDaytona:
 
     @property
     def organization(self) -> str:
-        """Return the organisation that the operator's key opens."""
+        """Return the organisation that the operator's key opens, or that of the present call."""
+        if self._caller is not None:
+            return self._caller
         return ELSEWHERE if self.outage is Outage.OTHER_ORGANIZATION else HOME
+
+    @contextmanager
+    def called_from(self, organization: str) -> Iterator[None]:
+        """Serve a call with the key that it was sent with, however late it arrives."""
+        self._caller = organization
+        try:
+            yield
+        finally:
+            self._caller = None
 
     # What the service does.
 
@@ -150,10 +167,13 @@ class FakeDaytona:
         return view
 
     def _find(self, id_or_name: str) -> SandboxView | None:
+        youngest = self._time.seconds - (SHY_FOR if self.shy else 0.0)
         ours = [
             row.view
             for row in self.rows.values()
-            if row.visible and row.view.organization_id == self.organization
+            if row.visible
+            and row.view.organization_id == self.organization
+            and row.versions[0][0] <= youngest
         ]
         by_id = [view for view in ours if view.id == id_or_name]
         by_name = [view for view in ours if view.name == id_or_name]
@@ -275,14 +295,15 @@ class FakeDaytona:
 
     # What happens without a call of ours.
 
-    def plant(self, name: str, labels: Mapping[str, str]) -> None:
+    def plant(self, name: str, labels: Mapping[str, str], organization: str = HOME) -> None:
         """Put somebody else's running sandbox there, if the name is free."""
-        if any(self._holds(row, name) for row in self.rows.values()):
-            return
+        with self.called_from(organization):
+            if any(self._holds(row, name) for row in self.rows.values()):
+                return
         view = SandboxView(
             id=SandboxId(f"sandbox-{next(self._numbers)}"),
             name=name,
-            organization_id=HOME,
+            organization_id=organization,
             state="started",
             desired_state="started",
             labels=dict(labels),

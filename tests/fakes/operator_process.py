@@ -76,10 +76,11 @@ class OperatorProcess:
         desk = AdmissionDesk(Limits(100, 100, 1000), timings, self.clock)
         self._cache = ResourceCache(register(desk), lambda key: desk.drop(key.uid))
         self._fleet = Fleet(sandboxes, INSTALLATION, timings, self.clock)
+        self._observer = Observer(sandboxes, resources, self._fleet, self.clock, timings)
         self._reconciler = Reconciler(
             Ports(sandboxes, resources, self.clock),
             self._cache,
-            Observer(sandboxes, resources, self._fleet, self.clock, timings),
+            self._observer,
             Reader(INSTALLATION, timings, self.clock, self._fleet, admission(desk, lambda: True)),
             timings,
         )
@@ -111,6 +112,10 @@ class OperatorProcess:
             self._intake.receive(None, body)
         self._intake.wake_all()
         self._next_event = len(self._kube.log)
+
+    def change_key(self) -> None:
+        """Take note that every further call is made with another key."""
+        self._observer.keys_changed()
 
     def known(self) -> list[ResourceKey]:
         """Return the keys of all resources this operator has heard of."""

@@ -28,24 +28,21 @@ class FakeSandboxes:
 
     async def organization(self) -> str:
         """Return the id of the organisation that the key opens."""
-        call = self._call("organization", "")
-        return await self._line.carry(call, self._daytona.read_organization)
+        return await self._carry(self._call("organization", ""), self._daytona.read_organization)
 
     async def get(self, id_or_name: str) -> SandboxView:
         """Return one sandbox by id or name."""
-        return await self._line.carry(
+        return await self._carry(
             self._call("get", id_or_name), lambda: self._daytona.read(id_or_name)
         )
 
     async def list_owned(self, labels: Mapping[str, str]) -> Sequence[SandboxView]:
         """Return the sandboxes with these labels."""
-        return await self._line.carry(
-            self._call("list", ""), lambda: self._daytona.enumerate(labels)
-        )
+        return await self._carry(self._call("list", ""), lambda: self._daytona.enumerate(labels))
 
     async def create(self, order: SandboxOrder) -> SandboxView:
         """Ask for a new sandbox."""
-        return await self._line.carry(
+        return await self._carry(
             self._call("create", order.name, uid=order.labels.get(LABEL_UID, "")),
             lambda: self._daytona.create(order),
             {Fate.HALF_DONE: lambda: self._daytona.create(order, broken=True)},
@@ -80,7 +77,22 @@ class FakeSandboxes:
         await self._change("relabel", sandbox_id, lambda each: self._daytona.relabel(each, labels))
 
     async def _change(self, verb: str, sandbox_id: str, effect: Callable[[str], None]) -> None:
-        await self._line.carry(self._call(verb, sandbox_id), lambda: effect(sandbox_id))
+        await self._carry(self._call(verb, sandbox_id), lambda: effect(sandbox_id))
+
+    async def _carry(
+        self,
+        call: Call,
+        effect: Callable[[], Answer],
+        special: dict[Fate, Callable[[], Answer]] | None = None,
+    ) -> Answer:
+        """Send a call with the key of this moment: it takes effect with that, however late."""
+        key = self._daytona.organization
+
+        def served() -> Answer:
+            with self._daytona.called_from(key):
+                return effect()
+
+        return await self._line.carry(call, served, special)
 
     def _call(self, verb: str, target: str, uid: str = "") -> Call:
         timings = self._timings

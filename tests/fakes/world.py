@@ -95,7 +95,7 @@ class World:
         self.daytona.outage = Outage.NONE
         self.daytona.quota = None
         self.daytona.cursed = False
-        self.daytona.caches_gets, self.daytona.list_lag = False, 0.0
+        self.daytona.caches_gets, self.daytona.shy, self.daytona.list_lag = False, False, 0.0
         for operator in self.operators:
             operator.machine_clock.set_ahead(timedelta(0))
             operator.line.faults.clear()

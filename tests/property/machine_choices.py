@@ -68,6 +68,8 @@ def _set(**values: Any) -> Callable[[FakeDaytona], None]:
 WEATHER: dict[str, Callable[[FakeDaytona], None]] = {
     "it answers GETs from a cache": _set(caches_gets=True),
     "it answers GETs freshly": _set(caches_gets=False),
+    "it does not know at once what it made": _set(shy=True),
+    "it knows at once what it made": _set(shy=False),
     "its list lags a little": _set(list_lag=5.0),
     "its list lags a lot": _set(list_lag=30.0),
     "its list is fresh": _set(list_lag=0.0),

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from tests.fakes.daytona import Outage
+from tests.fakes.daytona import ELSEWHERE, HOME, Outage
 from tests.fakes.kube import Body
 from tests.fakes.operator_process import INSTALLATION, OperatorProcess
 from tests.fakes.oracle import finished_run
@@ -50,13 +50,13 @@ class ReconcilerMachine(RuleBasedStateMachine):
     @initialize(
         operators=st.integers(min_value=1, max_value=2),
         settled=st.lists(choices.places, max_size=2, unique=True),
-        taken=st.booleans(),
+        taken=st.sets(st.sampled_from([HOME, ELSEWHERE])),
     )
-    def begin(self, operators: int, settled: list[Place], taken: bool) -> None:
+    def begin(self, operators: int, settled: list[Place], taken: set[str]) -> None:
         """Begin with nothing or with resources that are served; their name may be taken."""
         self.world = World(operators)
-        if taken:
-            self.world.daytona.plant(choices.NAME, {})
+        for organization in sorted(taken):
+            self.world.daytona.plant(choices.NAME, {}, organization)
         for place in settled:
             self.world.kube.create(place.namespace, place.name, place.spec())
             self.world.live(10.0)
@@ -189,9 +189,13 @@ class ReconcilerMachine(RuleBasedStateMachine):
         if not row.foreign:
             MISFORTUNES[what](self.world.daytona, row)
 
-    @rule(name=choices.contested_names, labels=choices.strangers)
-    def stranger_comes(self, name: str, labels: dict[str, str]) -> None:
-        self.world.daytona.plant(name, labels)
+    @rule(
+        name=choices.contested_names,
+        labels=choices.strangers,
+        organization=st.sampled_from([HOME, HOME, ELSEWHERE]),
+    )
+    def stranger_comes(self, name: str, labels: dict[str, str], organization: str) -> None:
+        self.world.daytona.plant(name, labels, organization)
 
     @precondition(lambda self: any(row.foreign for row in self.world.daytona.live()))
     @rule()
@@ -236,9 +240,8 @@ class ReconcilerMachine(RuleBasedStateMachine):
         was_wrong = self._key_is_wrong()
         self.world.daytona.outage = outage
         if was_wrong != self._key_is_wrong():
-            # A key is read at the start.
-            for operator in list(self.world.operators):
-                self.world.restart(operator)
+            for operator in self.world.operators:
+                operator.change_key()
 
     def _key_is_wrong(self) -> bool:
         return self.world.daytona.outage is Outage.OTHER_ORGANIZATION

@@ -36,16 +36,23 @@ ID = SandboxId("sb-1")
 STATES = [*(state.value for state in SandboxState), None, "brand_new"]
 
 
+KNOWN = Memory(sandbox_id=ID, name="claude-issue-7", attempt=1, state_since=NOW)
+
+
 def view(state: str | None, **changes: object) -> SandboxView:
-    given = {"labels": ME.labels("claude-issue-7", 1), **changes}
-    return SandboxView(id=ID, name="claude-issue-7", state=state, **given)  # type: ignore[arg-type]
+    given = {
+        "id": ID,
+        "name": "claude-issue-7",
+        "labels": ME.labels("claude-issue-7", 1),
+        **changes,
+    }
+    return SandboxView(state=state, **given)  # type: ignore[arg-type]
 
 
 def desired(want: Want = Want.RUNNING, **changes: object) -> Desired:
-    memory = Memory(sandbox_id=ID, name="claude-issue-7", attempt=1, state_since=NOW)
     since = NOW if want is Want.GONE else None
     base = Desired(
-        ME, want, "claude-issue-7", has_finalizer=True, deleting_since=since, memory=memory
+        ME, want, "claude-issue-7", has_finalizer=True, deleting_since=since, memory=KNOWN
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -88,47 +95,133 @@ def test_every_cell_yields_a_plan_with_at_most_one_mutation(state: str | None, w
             assert ActionKind.RELEASE not in kinds(plan), "a sandbox that is seen is never let go"
 
 
-ACTIONS = [
-    # state, wanted, kinds of actions
-    ("started", Want.RUNNING, []),
-    ("started", Want.STOPPED, [ActionKind.STOP]),
-    ("started", Want.GONE, [ActionKind.DELETE]),
-    ("started", Want.REST, []),
-    ("stopped", Want.RUNNING, [ActionKind.START]),
-    ("paused", Want.RUNNING, [ActionKind.START]),
-    ("archived", Want.RUNNING, [ActionKind.START]),
-    ("archiving", Want.RUNNING, [ActionKind.START]),
-    ("stopped", Want.STOPPED, []),
-    ("stopped", Want.GONE, [ActionKind.DELETE]),
-    ("stopped", Want.REST, []),
-    ("stopping", Want.RUNNING, []),
-    ("starting", Want.RUNNING, []),
-    ("starting", Want.STOPPED, []),
-    ("starting", Want.GONE, [ActionKind.DELETE]),
-    ("creating", Want.RUNNING, []),
-    ("unknown", Want.RUNNING, []),
-    (None, Want.RUNNING, []),
-    ("brand_new", Want.RUNNING, []),
-    ("pulling_snapshot", Want.RUNNING, []),
-    ("building_snapshot", Want.RUNNING, []),
-    ("pending_build", Want.RUNNING, []),
-    ("restoring", Want.RUNNING, []),
-    ("resizing", Want.RUNNING, []),
-    ("error", Want.RUNNING, [ActionKind.WRITE_INTENT, ActionKind.DELETE]),
-    ("error", Want.STOPPED, []),
-    ("error", Want.GONE, [ActionKind.DELETE]),
-    ("build_failed", Want.RUNNING, [ActionKind.WRITE_INTENT, ActionKind.DELETE]),
-    ("destroying", Want.GONE, []),
-    ("destroying", Want.RUNNING, [ActionKind.WRITE_INTENT, ActionKind.CREATE]),
+_SEEN_AS: dict[Sight, tuple[str | None, dict[str, object]]] = {
+    Sight.QUEUED: ("pending_build", {}),
+    Sight.BUILDING: ("building_snapshot", {}),
+    Sight.PULLING: ("pulling_snapshot", {}),
+    Sight.CREATING: ("creating", {}),
+    Sight.STRANGE: ("brand_new", {}),
+    Sight.STARTING: ("starting", {}),
+    Sight.RESTORING: ("restoring", {}),
+    Sight.RESHAPING: ("resizing", {}),
+    Sight.RUNNING: ("started", {}),
+    Sight.STOPPING: ("stopping", {}),
+    Sight.STOPPED: ("stopped", {}),
+    Sight.ARCHIVED: ("archived", {}),
+    Sight.RECOVERABLE: ("error", {"recoverable": True}),
+    Sight.BROKEN: ("error", {}),
+    Sight.BUILD_FAILED: ("build_failed", {}),
+    Sight.DESTROYING: ("destroying", {"name": "DESTROYED_claude-issue-7_1"}),
+    Sight.LINGERING: ("destroying", {}),
+}
+_SEEN_WITHOUT_ONE: dict[Sight, tuple[Memory, Observed]] = {
+    Sight.UNKNOWN: (KNOWN, Observed(Unknown("DaytonaUnreachable", "down"))),
+    Sight.NEVER: (Memory(), Observed(Absent())),
+    Sight.IN_FLIGHT: (Memory(first_create=create_intent()), Observed(Absent())),
+    Sight.VANISHED: (KNOWN, Observed(Absent(), absent_for=timedelta(0))),
+    Sight.GONE: (KNOWN, Observed(Absent(), absent_for=T.absence_gap)),
+    Sight.FOREIGN: (Memory(), Observed(Present(view("started")), holder=Holder.FOREIGN)),
+    Sight.LEFTOVER: (Memory(), Observed(Present(view("started")), holder=Holder.LEFTOVER)),
+    Sight.TWIN: (Memory(), Observed(Present(view("started")), holder=Holder.TWIN)),
+}
+
+
+def case(sight: Sight) -> tuple[Memory, Observed]:
+    """Return what is remembered and seen in the case of one row."""
+    if sight in _SEEN_WITHOUT_ONE:
+        return _SEEN_WITHOUT_ONE[sight]
+    state, changes = _SEEN_AS[sight]
+    return KNOWN, seen(state, **changes)
+
+
+NOTHING: list[ActionKind] = []
+CREATE = [ActionKind.WRITE_INTENT, ActionKind.CREATE]
+REPLACE = [ActionKind.WRITE_INTENT, ActionKind.DELETE]
+RECOVER = [ActionKind.WRITE_INTENT, ActionKind.RECOVER]
+ADOPT, START, STOP = [ActionKind.ADOPT], [ActionKind.START], [ActionKind.STOP]
+DELETE, RELEASE = [ActionKind.DELETE], [ActionKind.RELEASE]
+CELLS = {
+    # what is seen: what is done if it is wanted running, stopped, gone, left as it is
+    Sight.UNKNOWN: (NOTHING, NOTHING, NOTHING, NOTHING),
+    Sight.NEVER: (CREATE, NOTHING, RELEASE, NOTHING),
+    Sight.IN_FLIGHT: (CREATE, NOTHING, NOTHING, NOTHING),
+    Sight.VANISHED: (NOTHING, NOTHING, NOTHING, NOTHING),
+    Sight.GONE: (CREATE, NOTHING, RELEASE, NOTHING),
+    Sight.FOREIGN: (CREATE, NOTHING, RELEASE, NOTHING),
+    Sight.LEFTOVER: (ADOPT, NOTHING, RELEASE, NOTHING),
+    Sight.TWIN: (NOTHING, NOTHING, RELEASE, NOTHING),
+    Sight.QUEUED: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.BUILDING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.PULLING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.CREATING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.STRANGE: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.STARTING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.RESTORING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.RESHAPING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.RUNNING: (NOTHING, STOP, DELETE, NOTHING),
+    Sight.STOPPING: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.STOPPED: (START, NOTHING, DELETE, NOTHING),
+    Sight.ARCHIVED: (START, NOTHING, DELETE, NOTHING),
+    Sight.RECOVERABLE: (RECOVER, NOTHING, DELETE, NOTHING),
+    Sight.BROKEN: (REPLACE, NOTHING, DELETE, NOTHING),
+    Sight.BUILD_FAILED: (REPLACE, NOTHING, DELETE, NOTHING),
+    Sight.DESTROYING: (CREATE, NOTHING, NOTHING, NOTHING),
+    Sight.LINGERING: (NOTHING, NOTHING, NOTHING, NOTHING),
+}
+GONE = {
+    Want.RUNNING: CREATE,
+    Want.STOPPED: NOTHING,
+    Want.GONE: RELEASE,
+    Want.REST: NOTHING,
+}
+COLUMNS = (Want.RUNNING, Want.STOPPED, Want.GONE, Want.REST)
+EVERY_CELL = [
+    pytest.param(sight, want, actions, id=f"{sight.name}/{want.name}")
+    for sight in Sight
+    for want, actions in zip(COLUMNS, CELLS[sight], strict=True)
 ]
 
 
-@pytest.mark.parametrize(("state", "want", "expected"), ACTIONS)
-def test_the_table_gives_the_action(
-    state: str | None, want: Want, expected: list[ActionKind]
-) -> None:
+@pytest.mark.parametrize(("sight", "want", "expected"), EVERY_CELL)
+def test_the_table_gives_the_action(sight: Sight, want: Want, expected: list[ActionKind]) -> None:
     # R3, R4, R7, R8
-    assert kinds(decide(desired(want), seen(state), NOW, T)) == expected
+    memory, observed = case(sight)
+    plan = decide(desired(want, memory=memory), observed, NOW, T)
+    assert (plan.row, kinds(plan)) == (f"{sight.name}/{want.name}", expected)
+
+
+LATE = {
+    # what is done, if it is wanted running, once the limit has passed
+    Sight.QUEUED: (T.queue_limit, REPLACE),
+    Sight.BUILDING: (T.build_limit, REPLACE),
+    Sight.PULLING: (T.pull_limit, REPLACE),
+    Sight.CREATING: (T.create_limit, REPLACE),
+    Sight.STRANGE: (T.create_limit, NOTHING),
+    Sight.STARTING: (T.start_limit, REPLACE),
+    Sight.RESTORING: (T.restore_limit, REPLACE),
+    Sight.RESHAPING: (T.reshape_limit, NOTHING),
+    Sight.STOPPING: (T.stop_limit, REPLACE),
+    Sight.STOPPED: (T.start_limit, REPLACE),
+    Sight.ARCHIVED: (T.restore_limit, REPLACE),
+    Sight.LINGERING: (T.deletion_stuck, CREATE),
+}
+
+
+@pytest.mark.parametrize("sight", LATE, ids=lambda sight: sight.name)
+def test_what_never_ends_is_given_up_at_its_limit(sight: Sight) -> None:
+    # R22, R24
+    limit, expected = LATE[sight]
+    memory, observed = case(sight)
+    asked = desired(memory=replace(memory, start_asked_at=NOW))
+    just_before = decide(asked, observed, NOW + limit - timedelta(milliseconds=1), T)
+    assert kinds(just_before) == CELLS[sight][0]
+    assert just_before.next_check is not None
+    assert kinds(decide(asked, observed, NOW + limit, T)) == expected
+
+
+def test_every_limit_of_the_table_is_tested() -> None:
+    limited = {sight for sight, row in TABLE.items() if row.running.limit is not None}
+    assert limited == {*LATE, Sight.RECOVERABLE}
 
 
 def test_a_recoverable_error_is_recovered_once_and_then_replaced() -> None:
@@ -142,30 +235,6 @@ def test_a_recoverable_error_is_recovered_once_and_then_replaced() -> None:
     soon, late = NOW + timedelta(seconds=5), NOW + T.recover_limit
     assert kinds(decide(desired(memory=asked), error, soon, T)) == []
     assert kinds(decide(desired(memory=asked), error, late, T)) == [
-        ActionKind.WRITE_INTENT,
-        ActionKind.DELETE,
-    ]
-
-
-@pytest.mark.parametrize(
-    ("state", "limit"),
-    [
-        ("creating", T.create_limit),
-        ("starting", T.start_limit),
-        ("pulling_snapshot", T.pull_limit),
-        ("building_snapshot", T.build_limit),
-        ("restoring", T.restore_limit),
-        ("stopping", T.stop_limit),
-    ],
-)
-def test_a_transition_that_never_ends_is_replaced_at_its_limit(
-    state: str, limit: timedelta
-) -> None:
-    # R22
-    just_before = decide(desired(), seen(state), NOW + limit - timedelta(milliseconds=1), T)
-    assert kinds(just_before) == []
-    assert just_before.next_check is not None
-    assert kinds(decide(desired(), seen(state), NOW + limit, T)) == [
         ActionKind.WRITE_INTENT,
         ActionKind.DELETE,
     ]
@@ -271,6 +340,14 @@ class TestDeletion:
         assert kinds(decide(leaving, disowned, NOW, T)) == [ActionKind.RELEASE]
         unknown = Observed(Unknown("DaytonaUnreachable", "down"))
         assert kinds(decide(leaving, unknown, NOW, T)) == []
+        assert not decide(leaving, unknown, NOW, T).stuck
+        assert decide(leaving, unknown, NOW + T.deletion_stuck, T).stuck
+
+    def test_orphaning_believes_in_an_absence_only_at_the_second_look(self) -> None:
+        leaving = desired(Want.GONE, leave_behind=True)
+        once = replace(self.absent, absent_for=timedelta(0))
+        assert kinds(decide(leaving, once, NOW, T)) == []
+        assert kinds(decide(leaving, self.absent, NOW, T)) == [ActionKind.RELEASE]
 
     def test_a_resource_that_is_held_back_makes_nothing(self) -> None:
         held_back = HeldBack("Queued", "all 20 sandboxes are in use")
@@ -288,9 +365,37 @@ class TestForeign:
 
     def test_a_name_held_by_somebody_else_is_stepped_around(self) -> None:
         # R12
-        plan = decide(desired(memory=Memory(first_create=create_intent())), self.foreign, NOW, T)
-        assert kinds(plan) == [ActionKind.WRITE_INTENT, ActionKind.CREATE]
+        answered = create_intent().model_copy(update={"reason": "NameTaken"})
+        plan = decide(desired(memory=Memory(intent=answered)), self.foreign, NOW, T)
+        assert kinds(plan) == CREATE
         assert plan.actions[1].name.startswith("claude-issue-7-")
+
+    @pytest.mark.parametrize("repeated", [False, True])
+    def test_but_not_while_a_create_may_land_under_that_name(self, repeated: bool) -> None:
+        # It was sent until the name was seen to be taken, so it counts from there.
+        intent = create_intent(timedelta(hours=1)).model_copy(update={"repeated": repeated})
+        open_create = desired(memory=Memory(intent=intent))
+        for held_for, expected in (
+            (timedelta(0), NOTHING),
+            (T.landing_horizon - timedelta(seconds=1), NOTHING),
+            (T.landing_horizon, CREATE),
+        ):
+            observed = replace(self.foreign, held_for=held_for)
+            plan = decide(open_create, observed, NOW, T)
+            assert (kinds(plan), plan.next_check is not None) == (expected, True)
+
+    @pytest.mark.parametrize("holder", [Holder.FOREIGN, Holder.LEFTOVER, Holder.TWIN])
+    @pytest.mark.parametrize("want", Want)
+    def test_a_namesake_does_not_prove_that_the_known_one_is_gone(
+        self, want: Want, holder: Holder
+    ) -> None:
+        # R18
+        namesake = Present(view("started", id=SandboxId("sb-theirs")))
+        once = Observed(namesake, holder=holder, absent_for=timedelta(0))
+        assert kinds(decide(desired(want), once, NOW, T)) == NOTHING
+        twice = replace(once, absent_for=T.absence_gap)
+        plan = decide(desired(want), twice, NOW, T)
+        assert (plan.row, kinds(plan)) == (f"GONE/{want.name}", GONE[want])
 
     def test_or_fails_where_the_policy_says_so(self) -> None:
         plan = decide(desired(memory=Memory(), suffix_on_collision=False), self.foreign, NOW, T)

@@ -67,6 +67,15 @@ class SandboxStatus(StatusModel):
         default=None,
         description="When Daytona was last asked to recover it: once for each incident.",
     )
+    start_asked_at: Timestamp | None = Field(
+        default=None,
+        description="Since when Daytona has accepted starts of it that have had no effect yet.",
+    )
+    failed_starts: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many starts in a row Daytona refused, or let it fall back to rest after.",
+    )
     repeated_create_at: Timestamp | None = Field(
         default=None,
         description=(

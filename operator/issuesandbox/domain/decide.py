@@ -17,7 +17,7 @@ from issuesandbox.domain import steps_ending as ending
 from issuesandbox.domain import steps_keeping as keeping
 from issuesandbox.domain import steps_making as making
 from issuesandbox.domain.model import Desired, Holder, Observed, Plan, Want
-from issuesandbox.domain.sandbox import Present, Unknown
+from issuesandbox.domain.sandbox import Present, SandboxView, Unknown
 from issuesandbox.domain.situation import Situation
 from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.domain.table import REVIVALS, REVIVING, TABLE, Cell, Step
@@ -32,7 +32,7 @@ def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings
     if desired.paused and desired.want in (Want.RUNNING, Want.REST):
         return keeping.paused(situation)
     if desired.deleting and (desired.leave_behind or desired.forced or not desired.has_finalizer):
-        return ending.part(situation)
+        return _as_told(situation, ending.part(situation))
     cell = TABLE[sight].cell(desired.want)
     step = cell.late if _overdue(situation, cell) else cell.step
     if step in REVIVING - REVIVALS[desired.revival]:
@@ -62,19 +62,28 @@ def _is_stuck(situation: Situation) -> bool:
 
 
 def _sight(desired: Desired, observed: Observed, timings: Timings) -> Sight:
-    seen = observed.sandbox
-    if observed.holder is not Holder.OURS:
-        return _SIGHT_OF_HOLDER[observed.holder]
+    seen, memory = observed.sandbox, desired.memory
     if isinstance(seen, Unknown):
         return Sight.UNKNOWN
+    if isinstance(seen, Present) and observed.holder is Holder.OURS:
+        return _sight_of_own(desired, seen.sandbox)
+    given_away = isinstance(seen, Present) and seen.sandbox.id == memory.sandbox_id
+    if memory.sandbox_id is not None and not given_away:
+        # Whoever holds the name by now: what becomes of the known one goes first.
+        proven = observed.absent_for is not None and observed.absent_for >= timings.absence_gap
+        return Sight.GONE if proven else Sight.VANISHED
     if isinstance(seen, Present):
-        sight = sight_of(seen.sandbox)
-        return Sight.BROKEN if sight is Sight.RUNNING and desired.broken else sight
-    memory = desired.memory
-    if memory.sandbox_id is None:
-        return Sight.NEVER if memory.open_create is None else Sight.IN_FLIGHT
-    proven = observed.absent_for is not None and observed.absent_for >= timings.absence_gap
-    return Sight.GONE if proven else Sight.VANISHED
+        return _SIGHT_OF_HOLDER[observed.holder]
+    return Sight.NEVER if memory.open_create is None else Sight.IN_FLIGHT
+
+
+def _sight_of_own(desired: Desired, sandbox: SandboxView) -> Sight:
+    sight = sight_of(sandbox)
+    if sight is Sight.RUNNING and desired.broken:
+        return Sight.BROKEN
+    # Daytona renames what it deletes, but not always.
+    keeps_name = sight is Sight.DESTROYING and sandbox.name == desired.name
+    return Sight.LINGERING if keeps_name else sight
 
 
 _SIGHT_OF_HOLDER = {
@@ -90,13 +99,20 @@ def _overdue(situation: Situation, cell: Cell) -> bool:
     limit: timedelta = getattr(situation.timings, cell.limit)
     if cell.limit == "start_limit":
         limit = situation.desired.start_limit or limit
+    memory = situation.desired.memory
+    began = memory.state_since
     if cell.step is Step.RECOVER:
-        intent = situation.desired.memory.intent
+        intent = memory.intent
         began = intent.at if intent and intent.kind is IntentKind.RECOVER else None
-    else:
-        began = situation.desired.memory.state_since
+    if cell.step is Step.START:
+        if memory.failed_starts >= _START_TRIES:
+            return True
+        began = memory.start_asked_at
     return began is not None and situation.now - began >= limit
 
+
+# How often a start may be refused, or be without a lasting effect.
+_START_TRIES = 2
 
 _STEPS: dict[Step, Callable[[Situation], Plan]] = {
     Step.HOLD: keeping.hold,
@@ -119,4 +135,6 @@ _STEPS: dict[Step, Callable[[Situation], Plan]] = {
     Step.REST: keeping.rest,
     Step.RELEASE: ending.release,
     Step.OUTLAST: ending.outlast,
+    Step.AWAIT_NAME: keeping.await_name,
+    Step.ABANDON: making.abandon,
 }

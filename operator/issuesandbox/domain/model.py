@@ -14,6 +14,10 @@ from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.naming import Identity
 from issuesandbox.domain.sandbox import Observation, SandboxId
 
+# The reason in the intent of a create that was answered: the name is taken. If it was sent more
+# than once, it was given up for that.
+NAME_TAKEN = "NameTaken"
+
 
 class Want(StrEnum):
     """What a resource asks of its sandbox; the columns of the decision table."""
@@ -48,6 +52,8 @@ class Memory:
     worn: bool = False
     """It served an earlier run, or was made from an older spec: no attempt of what is asked now."""
     recovered_at: datetime | None = None
+    start_asked_at: datetime | None = None
+    failed_starts: int = 0
     repeated_create_at: datetime | None = None
     intent: Intent | None = None
     first_create: Intent | None = None
@@ -135,7 +141,8 @@ class Desired:
         An announced one is sent again and again, until the resource is deleted.
         """
         create = self.memory.open_create
-        if create is None:
+        answered = create is not None and create.reason == NAME_TAKEN and not create.repeated
+        if create is None or answered:
             return self.memory.repeated_create_at
         return max(create.at, self.deleting_since or create.at)
 
@@ -160,6 +167,11 @@ class Observed:
     fleet_is_clear: bool = True
     """Whether a fresh fleet view shows no sandbox of this resource that is not accounted for."""
     absent_for: timedelta | None = None
+    """For how long nothing of ours has been seen, also if others hold the name."""
+    held_for: timedelta | None = None
+    """For how long others have been seen to hold the name."""
+    strays: tuple[SandboxId, ...] = ()
+    """Other live sandboxes that the fleet view shows of this resource, beside the one found."""
     create_age: timedelta | None = None
     """How long ago the last create was sent that may still land."""
     breaker_open: bool = False
@@ -224,7 +236,9 @@ class Plan:
     admitted: bool = True
     stuck: bool = False
     last_try: bool = False
-    """Whether a deletion has been tried for so long that another refusal is the last one."""
+    """Whether a step has been tried for so long that another refusal is the last one."""
+    pace: timedelta | None = None
+    """How soon a create is tried again whose name is taken, by whomever."""
     renew_at: datetime | None = None
     next_check: timedelta | None = None
 

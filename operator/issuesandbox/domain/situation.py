@@ -71,8 +71,19 @@ def next_deletion(situation: Situation) -> timedelta:
     intent = desired.memory.intent
     announced = intent.at if intent is not None and intent.kind is IntentKind.DELETE else None
     began = desired.deleting_since or announced or situation.now
-    taken = max(situation.now - began, timings.deletion_retry)
-    return min(taken, timings.deletion_pause)
+    return growing(situation.now - began, timings.deletion_retry, timings.deletion_pause)
+
+
+def growing(taken: timedelta, shortest: timedelta, longest: timedelta) -> timedelta:
+    """Return how long to wait for what has taken so long already: as long again."""
+    return min(max(taken, shortest), longest)
+
+
+def landing_left(situation: Situation) -> timedelta:
+    """Return how long a create that was sent may still land."""
+    if situation.desired.last_create_at is None:
+        return timedelta(0)
+    return situation.timings.landing_horizon - (situation.observed.create_age or timedelta(0))
 
 
 NOTHING_RUNS = frozenset(
@@ -82,6 +93,7 @@ NOTHING_RUNS = frozenset(
         Sight.NEVER,
         Sight.GONE,
         Sight.DESTROYING,
+        Sight.LINGERING,
         Sight.BROKEN,
         Sight.RECOVERABLE,
         Sight.BUILD_FAILED,

@@ -34,6 +34,7 @@ class Sight(StrEnum):
     BROKEN = "error, not recoverable"
     BUILD_FAILED = "build_failed"
     DESTROYING = "destroying"
+    LINGERING = "destroying, and it keeps its name"
 
 
 _BY_STATE: dict[str | None, Sight] = {

@@ -11,10 +11,15 @@ from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.deletion_record import earliest_try
 from issuesandbox.domain.model import Action, ActionKind, Holder, Plan
 from issuesandbox.domain.naming import disowned
-from issuesandbox.domain.sandbox import Absent
-from issuesandbox.domain.situation import Situation, new_intent, next_deletion, quiet_phase
+from issuesandbox.domain.situation import (
+    Situation,
+    landing_left,
+    new_intent,
+    next_deletion,
+    quiet_phase,
+)
 from issuesandbox.domain.states import Sight
-from issuesandbox.domain.steps_keeping import deleting_words, hold, rest
+from issuesandbox.domain.steps_keeping import deleting_words, hold, recheck, rest
 
 
 def stop(situation: Situation) -> Plan:
@@ -78,7 +83,7 @@ def release(situation: Situation) -> Plan:
     """Let the resource go unless a retired sandbox may still exist or a create may land."""
     if not situation.desired.deleting:
         return rest(situation)
-    timings, left = situation.timings, _landing_left(situation)
+    timings, left = situation.timings, landing_left(situation)
     if situation.desired.memory.unconfirmed or not situation.observed.fleet_is_clear:
         return _await_absence(situation, timings.unknown_check)
     if left > timedelta(0):
@@ -93,6 +98,9 @@ def part(situation: Situation) -> Plan:
         return let_go(situation)
     if situation.sight is Sight.UNKNOWN:
         return hold(situation)
+    if situation.sight is Sight.VANISHED:
+        # If it is there after all, it would be reaped once its resource is gone.
+        return recheck(situation)
     if sandbox is None or situation.observed.holder is not Holder.OURS:
         return outlast(situation) if situation.sight is Sight.IN_FLIGHT else let_go(situation)
     return Plan(
@@ -124,15 +132,9 @@ def outlast(situation: Situation) -> Plan:
     if not situation.desired.deleting:
         return rest(situation) if situation.sight is Sight.GONE else subside(situation)
     left = timings.absence_gap - (observed.absent_for or timedelta(0))
-    if isinstance(observed.sandbox, Absent) and left <= timedelta(0):
+    if left <= timedelta(0):
         return release(situation)
-    return _await_absence(situation, max(left, _landing_left(situation), timings.settle_check))
-
-
-def _landing_left(situation: Situation) -> timedelta:
-    if situation.desired.last_create_at is None:
-        return timedelta(0)
-    return situation.timings.landing_horizon - (situation.observed.create_age or timedelta(0))
+    return _await_absence(situation, max(left, landing_left(situation), timings.settle_check))
 
 
 def _await_absence(situation: Situation, wait: timedelta) -> Plan:
@@ -147,7 +149,7 @@ def _await_absence(situation: Situation, wait: timedelta) -> Plan:
 
 def subside(situation: Situation) -> Plan:
     """Wait until a create that was sent can no longer land."""
-    if _landing_left(situation) <= timedelta(0):
+    if landing_left(situation) <= timedelta(0):
         return replace(rest(situation), phase=Phase.STOPPED)
     return Plan(
         row=situation.row,

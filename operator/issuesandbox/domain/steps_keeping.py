@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from issuesandbox.api.conditions import Reason
 from issuesandbox.api.status import Phase
 from issuesandbox.domain.cleanup import CLEANUP
-from issuesandbox.domain.model import Action, ActionKind, Plan, Revival
+from issuesandbox.domain.model import NAME_TAKEN, Action, ActionKind, Plan, Revival
 from issuesandbox.domain.sandbox import SandboxView, Unknown
-from issuesandbox.domain.situation import Situation, quiet_phase, state_words
+from issuesandbox.domain.situation import Situation, growing, quiet_phase, state_words
 
 
 def paused(situation: Situation) -> Plan:
@@ -49,6 +49,20 @@ def wait(situation: Situation) -> Plan:
         reason="Waiting",
         message=f"The sandbox is {state_words(situation)}.",
         next_check=situation.timings.settle_check,
+    )
+
+
+def await_name(situation: Situation) -> Plan:
+    """Let a sandbox end that keeps the name of the one that is wanted."""
+    since = situation.desired.memory.state_since or situation.now
+    name, timings = situation.desired.name, situation.timings
+    return Plan(
+        row=situation.row,
+        phase=quiet_phase(situation),
+        reason=NAME_TAKEN,
+        message=f"{name} is being destroyed and keeps its name; if it stays, another one is taken.",
+        synced=False,
+        next_check=growing(situation.now - since, timings.settle_check, timings.unknown_check),
     )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from issuesandbox.api.status import MAX_RETIRED, Phase
 from issuesandbox.api.status_sandbox import Intent, IntentKind
-from issuesandbox.domain.model import Action, ActionKind, Plan
+from issuesandbox.domain.model import NAME_TAKEN, Action, ActionKind, Plan
 from issuesandbox.domain.naming import generation, generation_name, suffixed_name
 from issuesandbox.domain.situation import (
     Situation,
     booting,
+    growing,
+    landing_left,
     new_intent,
     next_deletion,
     quiet_phase,
@@ -47,12 +50,29 @@ def create_again(situation: Situation) -> Plan:
     if intent is None:
         return create(situation)
     name, attempt = intent.name or situation.desired.name, intent.attempt or 1
+    if intent.repeated and intent.reason == NAME_TAKEN and _has_next_generation(name):
+        return _leave_name(situation, name)
     actions = [Action(ActionKind.CREATE, name=name, attempt=attempt)]
     if not intent.repeated:
         repeated = new_intent(situation, IntentKind.CREATE, name, attempt)
         repeated = repeated.model_copy(update={"repeated": True})
         actions.insert(0, Action(ActionKind.WRITE_INTENT, intent=repeated))
-    return booting(situation, "Creating", f"Creating sandbox {name}.", tuple(actions))
+    timings, tried_for = situation.timings, situation.now - intent.at
+    return replace(
+        booting(situation, "Creating", f"Creating sandbox {name}.", tuple(actions)),
+        last_try=intent.repeated and tried_for >= timings.deletion_stuck,
+        pace=growing(tried_for, timings.settle_check, timings.deletion_pause),
+    )
+
+
+def _leave_name(situation: Situation, name: str) -> Plan:
+    """Take another name once none of the creates can land that asked for this one."""
+    left = landing_left(situation)
+    if left <= timedelta(0):
+        return abandon(situation)
+    message = f"{name} is taken by what cannot be deleted; another one is used soon."
+    plan = booting(situation, NAME_TAKEN, message, ())
+    return replace(plan, synced=False, next_check=max(left, situation.timings.settle_check))
 
 
 def recreate(situation: Situation) -> Plan:
@@ -75,8 +95,15 @@ def _create_next(situation: Situation, name: str, reason: str, message: str) -> 
 
 
 def sidestep(situation: Situation) -> Plan:
-    """Leave somebody else's sandbox alone and take the suffixed name."""
+    """Leave somebody else's sandbox alone and take the suffixed name.
+
+    Not while a create may land that asked for the other name: there would be two.
+    """
     desired = situation.desired
+    if _may_land(situation):
+        message = f"{desired.name} belongs to somebody else, but a create of ours may still land."
+        plan = booting(situation, "Waiting", message, ())
+        return replace(plan, next_check=situation.timings.unknown_check)
     other = suffixed_name(desired.base_name, desired.identity)
     if not desired.suffix_on_collision or desired.name == other:
         return Plan(
@@ -88,6 +115,15 @@ def sidestep(situation: Situation) -> Plan:
         )
     message = f"{desired.name} belongs to somebody else; creating {other}."
     return _create_next(situation, other, "NameCollision", message)
+
+
+def _may_land(situation: Situation) -> bool:
+    if situation.desired.memory.open_create is None:
+        return landing_left(situation) > timedelta(0)
+    # An open one was sent again and again, until others were seen to hold the name.
+    held_for = situation.observed.held_for or timedelta(0)
+    unanswered = situation.desired.last_create_at is not None
+    return unanswered and held_for < situation.timings.landing_horizon
 
 
 def adopt(situation: Situation) -> Plan:
@@ -112,7 +148,7 @@ def replace_broken(situation: Situation) -> Plan:
         return _broken_everywhere(situation)
     announced = _announced_deletion(situation)
     if announced is not None and announced.reason == UNDELETABLE:
-        return _abandon(situation)
+        return abandon(situation)
     delete = Action(ActionKind.DELETE, sandbox_id=sandbox.id)
     why = "it does not answer" if desired.broken else sandbox.error_reason
     message = f"Replacing the sandbox: {why or state_words(situation)}."
@@ -136,22 +172,33 @@ def _announced_deletion(situation: Situation) -> Intent | None:
     return intent if intent.sandbox_id == sandbox.id else None
 
 
-def _abandon(situation: Situation) -> Plan:
+def abandon(situation: Situation) -> Plan:
     """Leave an own sandbox that cannot be deleted and take the next generation of its name."""
     desired = situation.desired
     name = generation_name(desired.name)
-    if generation(name) > _LAST_GENERATION or len(desired.memory.unconfirmed) >= MAX_RETIRED:
+    full = len(desired.memory.unconfirmed) >= MAX_RETIRED
+    if full or not _has_next_generation(desired.name):
         return _too_many_retired(situation)
     message = f"{desired.name} cannot be deleted and holds its name; creating {name}."
     return _create_next(situation, name, "Abandoned", message)
 
 
+def _has_next_generation(name: str) -> bool:
+    return generation(name) < _LAST_GENERATION
+
+
 def start(situation: Situation) -> Plan:
-    """Start a sandbox that rests."""
-    sandbox = situation.sandbox
+    """Start a sandbox that rests; one that was asked to and rests on, ever more seldom."""
+    sandbox, timings = situation.sandbox, situation.timings
     assert sandbox is not None, "only a sandbox that was seen can be started"
     action = Action(ActionKind.START, sandbox_id=sandbox.id)
-    return booting(situation, "Starting", f"The sandbox was {sandbox.state}; starting.", (action,))
+    message = f"The sandbox was {sandbox.state}; starting."
+    plan = booting(situation, "Starting", message, (action,))
+    asked_at = situation.desired.memory.start_asked_at
+    if asked_at is None:
+        return plan
+    asked_for = situation.now - asked_at
+    return replace(plan, next_check=growing(asked_for, timings.settle_check, timings.unknown_check))
 
 
 def recover(situation: Situation) -> Plan:
@@ -200,10 +247,11 @@ def _broken_everywhere(situation: Situation) -> Plan:
 
 def _too_many_retired(situation: Situation) -> Plan:
     count = len(situation.desired.memory.unconfirmed)
+    held = "earlier sandboxes are not confirmed gone, or hold every name there is"
     return Plan(
         row=situation.row,
         phase=Phase.FAILED,
         reason="RetiredNotGone",
-        message=f"{count} earlier sandboxes are not confirmed gone; no other is made until then.",
+        message=f"{count} {held}; no other is made until then.",
         next_check=situation.timings.unknown_check,
     )

@@ -36,6 +36,8 @@ class Step(StrEnum):
     REST = "nothing to do"
     RELEASE = "let the resource go"
     OUTLAST = "wait until it can no longer land, then let the resource go"
+    AWAIT_NAME = "wait until the name is free"
+    ABANDON = "retire it, take the next generation of the name"
 
 
 # Steps that bring back or make what is not there.
@@ -49,6 +51,7 @@ REVIVING = frozenset(
         Step.ADOPT,
         Step.START,
         Step.RECOVER,
+        Step.ABANDON,
     }
 )
 
@@ -120,10 +123,16 @@ TABLE: dict[Sight, Row] = {
     Sight.RESHAPING: Row(_wait("reshape_limit", Step.HOLD), _SETTLE, _DELETE, _REST),
     Sight.RUNNING: Row(_cell(Step.USE), _STOP, _DELETE, _REST),
     Sight.STOPPING: Row(_wait("stop_limit"), _SETTLE, _DELETE, _REST),
-    Sight.STOPPED: Row(_cell(Step.START), _cell(Step.ARCHIVE), _DELETE, _REST),
-    Sight.ARCHIVED: Row(_cell(Step.START), _REST, _DELETE, _REST),
+    Sight.STOPPED: Row(Cell(Step.START, "start_limit"), _cell(Step.ARCHIVE), _DELETE, _REST),
+    Sight.ARCHIVED: Row(Cell(Step.START, "restore_limit"), _REST, _DELETE, _REST),
     Sight.RECOVERABLE: Row(Cell(Step.RECOVER, "recover_limit"), _REST, _DELETE, _REST),
     Sight.BROKEN: Row(_cell(Step.REPLACE), _REST, _DELETE, _REST),
     Sight.BUILD_FAILED: Row(_cell(Step.REPLACE), _REST, _DELETE, _REST),
     Sight.DESTROYING: Row(_cell(Step.RENEW), _REST, _wait("deletion_stuck", Step.HOLD), _REST),
+    Sight.LINGERING: Row(
+        Cell(Step.AWAIT_NAME, "deletion_stuck", Step.ABANDON),
+        _REST,
+        _wait("deletion_stuck", Step.HOLD),
+        _REST,
+    ),
 }

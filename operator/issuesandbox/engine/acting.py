@@ -6,16 +6,17 @@ Whether it may be done, and what comes of it, is the pass's business.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from issuesandbox.domain.model import Action, ActionKind, Holder, Observed, Plan
 from issuesandbox.domain.redaction import Redactor
-from issuesandbox.domain.sandbox import Present, SandboxId, SandboxView
+from issuesandbox.domain.sandbox import Present, SandboxView
 from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.engine.environment import variables
 from issuesandbox.engine.orders import order_for
 from issuesandbox.engine.reading import Reading
 from issuesandbox.engine.record import Findings
+from issuesandbox.engine.retirement import Followed
 from issuesandbox.ports.errors import Busy, CallError, Conflict, Invalid, NotFound, Unavailable
 from issuesandbox.ports.ledgers import Ledgers
 from issuesandbox.ports.resources import ResourceKey
@@ -133,7 +134,8 @@ class Did:
     done: tuple[ActionKind, ...]
     created: SandboxView | None
     failure: CallError | None
-    retired_gone: SandboxId | None
+    failed: ActionKind | None = None
+    followed: Followed = field(default_factory=Followed)
 
 
 def findings_of(observed: Observed, plan: Plan, did: Did) -> Findings:
@@ -147,6 +149,9 @@ def findings_of(observed: Observed, plan: Plan, did: Did) -> Findings:
         failure=str(did.failure) if did.failure is not None else None,
         refused=isinstance(did.failure, Busy | Conflict | Invalid | Unavailable),
         not_found=isinstance(did.failure, NotFound),
+        name_taken=did.failed is ActionKind.CREATE and isinstance(did.failure, Conflict),
+        start_refused=did.failed is ActionKind.START and isinstance(did.failure, Invalid),
         replaced=plan.reason == "Replacing" and ActionKind.DELETE in did.done,
-        retired_gone=did.retired_gone,
+        retired_gone=did.followed.gone,
+        duplicate=did.followed.duplicate,
     )

@@ -21,6 +21,7 @@ _TROUBLE = frozenset(
         "BreakerOpen",
         "DuplicateIssue",
         "NameCollision",
+        "NameTaken",
         "Replacing",
         "RepositoryNotAllowed",
         "RetiredNotGone",
@@ -45,6 +46,13 @@ def notes(before: Status, after: Status, *plans: Plan) -> Iterator[EventNote]:
     stuck = find(after.conditions, ConditionType.DELETION_STUCK)
     if stuck is not None and find(before.conditions, ConditionType.DELETION_STUCK) is None:
         yield EventNote("DeletionStuck", stuck.message, warning=True)
+
+
+def deleting_retired(sandbox_id: str) -> EventNote:
+    """Return what is told when a sandbox that was given up lives, and is deleted again."""
+    return EventNote(
+        "DeletingRetired", f"Sandbox {sandbox_id} was given up but lives; deleting it."
+    )
 
 
 def _cleared(before: Status, after: Status) -> Iterator[EventNote]:

@@ -12,12 +12,12 @@ from issuesandbox.api.names import LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
 from issuesandbox.clock import Clock
 from issuesandbox.domain.model import Desired, Holder, Observed
 from issuesandbox.domain.naming import Ownership, suffixed_name
-from issuesandbox.domain.sandbox import Absent, Present, SandboxView, Unknown
+from issuesandbox.domain.sandbox import Absent, Present, SandboxId, SandboxView, Unknown
 from issuesandbox.domain.states import is_live
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.setbacks import with_next_step
-from issuesandbox.ports.errors import CallError, Denied, NotFound, Throttled
+from issuesandbox.ports.errors import CallError, Denied, NotFound, Throttled, Unavailable
 from issuesandbox.ports.resources import ResourceKey, Resources
 from issuesandbox.ports.sandboxes import Sandboxes
 
@@ -26,7 +26,11 @@ from issuesandbox.ports.sandboxes import Sandboxes
 class _Sightings:
     """What this process saw itself; it may delay a step, never cause one."""
 
+    absent: SandboxId | None = None
+    """Which sandbox, by its id where it is known, the absence below is of."""
     absent_since: float | None = None
+    held_since: float | None = None
+    """Since when others hold the name."""
     create_at: datetime | None = None
     create_since: float = 0.0
 
@@ -50,6 +54,7 @@ class Observer:
         self._sightings: dict[ResourceKey, _Sightings] = {}
         self._doubted: set[ResourceKey] = set()
         self._organization: tuple[float, str] | None = None
+        self._keys_used = 0
 
     def forget(self, key: ResourceKey) -> None:
         """Drop what was seen for a resource that is gone."""
@@ -66,6 +71,13 @@ class Observer:
         if sightings is not None and desired.last_create_at is None:
             sightings.create_at = None
 
+    def keys_changed(self) -> None:
+        """Start anew with what may have been seen with another key, calls under way included."""
+        self._keys_used += 1
+        self._organization = None
+        for sightings in self._sightings.values():
+            sightings.absent_since = sightings.held_since = None
+
     def doubt(self, key: ResourceKey) -> None:
         """Take note that the fleet view may be wrong: the next look must be at Daytona itself."""
         self._doubted.add(key)
@@ -78,6 +90,8 @@ class Observer:
         known = desired.memory.sandbox_id
         if view is None or known is None:
             return None
+        if any(each.id != known for each in self._shown(desired)):
+            return None
         for sandbox in view.by_uid.get(desired.identity.uid, ()):
             # A list may flap: what differs from the last evidence needs new evidence.
             if sandbox.id == known and sandbox.state == desired.memory.state:
@@ -89,45 +103,72 @@ class Observer:
         sightings = self._sightings.setdefault(key, _Sightings())
         # Before the call: a doubt that comes up during it may be newer than its answer.
         self._doubted.discard(key)
+        keys_used = self._keys_used
         try:
             sandbox = await self._find(desired)
-            if sandbox is None:
+            holder = await self._holder(desired, sandbox) if sandbox is not None else Holder.OURS
+            if sandbox is None or holder is not Holder.OURS:
                 await self.check_organization(desired)
-                return self._absent(sightings, desired)
-            holder = await self._holder(desired, sandbox)
+            self._check_key(keys_used)
         except CallError as error:
-            return Observed(_unknown(error), evidence=True, breaker_open=self._fleet.breaker_open)
-        sightings.absent_since = None
+            return Observed(_unknown(error), evidence=True)
         return Observed(
-            Present(sandbox),
+            Present(sandbox) if sandbox is not None else Absent(),
             evidence=True,
             holder=holder,
             fleet_is_clear=self._fleet_is_clear(desired),
+            absent_for=self._absence(sightings, desired, sandbox, holder),
+            held_for=self._held_for(sightings, holder),
+            strays=tuple(
+                each.id
+                for each in self._shown(desired)
+                if sandbox is not None and each.id != sandbox.id
+            ),
             create_age=self._create_age(sightings, desired),
             breaker_open=self._fleet.breaker_open,
         )
 
-    def _absent(self, sightings: _Sightings, desired: Desired) -> Observed:
+    def _absence(
+        self,
+        sightings: _Sightings,
+        desired: Desired,
+        found: SandboxView | None,
+        holder: Holder,
+    ) -> timedelta | None:
+        """Return for how long nothing of ours has been seen; a namesake is nothing of ours."""
+        known = desired.memory.sandbox_id
+        if found is not None and (holder is Holder.OURS or found.id == known):
+            sightings.absent_since = None
+            return None
         now = self._clock.monotonic()
-        if sightings.absent_since is None:
-            sightings.absent_since = now
-        return Observed(
-            Absent(),
-            evidence=True,
-            absent_for=timedelta(seconds=now - sightings.absent_since),
-            fleet_is_clear=self._fleet_is_clear(desired),
-            create_age=self._create_age(sightings, desired),
-        )
+        if sightings.absent_since is None or sightings.absent != known:
+            sightings.absent, sightings.absent_since = known, now
+        return timedelta(seconds=now - sightings.absent_since)
+
+    def _held_for(self, sightings: _Sightings, holder: Holder) -> timedelta | None:
+        if holder is Holder.OURS:
+            sightings.held_since = None
+            return None
+        now = self._clock.monotonic()
+        if sightings.held_since is None:
+            sightings.held_since = now
+        return timedelta(seconds=now - sightings.held_since)
 
     async def check_organization(self, desired: Desired) -> None:
-        """Raise unless an absence counts: another organisation's key sees nothing of ours."""
+        """Raise unless an absence counts: another organisation's key sees nothing of ours.
+
+        It may see a namesake, though.
+        """
         known = desired.memory.organization_id
         if known is None:
             return
         now = self._clock.monotonic()
         lifetime = self._timings.organization_cache.total_seconds()
         if self._organization is None or now - self._organization[0] >= lifetime:
-            self._organization = (now, await self._sandboxes.organization())
+            keys_used = self._keys_used
+            current = await self._sandboxes.organization()
+            self._check_key(keys_used)
+            self._organization = (now, current)
         current = self._organization[1]
         if current != known:
             self._organization = None
@@ -135,6 +176,10 @@ class Observer:
                 f"the sandbox is in Daytona organisation {known}, but the key opens {current}; "
                 "restore the key of that organisation"
             )
+
+    def _check_key(self, keys_used: int) -> None:
+        if keys_used != self._keys_used:
+            raise Unavailable("Daytona's key was changed meanwhile; looking again with the new one")
 
     async def _holder(self, desired: Desired, sandbox: SandboxView) -> Holder:
         ownership = desired.identity.ownership(sandbox.labels)

@@ -207,6 +207,8 @@ def memory_of(resource: IssueSandbox) -> Memory:
         failures=_failures(resource),
         worn=_is_worn(resource),
         recovered_at=sandbox.recovered_at,
+        start_asked_at=sandbox.start_asked_at,
+        failed_starts=sandbox.failed_starts or 0,
         repeated_create_at=sandbox.repeated_create_at,
         intent=status.intent,
         deletion=status.sandbox_deletion,

@@ -30,7 +30,7 @@ from issuesandbox.engine.acting import Actor, Did, findings_of
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.cleaning import with_deletion_record
-from issuesandbox.engine.notes import notes
+from issuesandbox.engine.notes import deleting_retired, notes
 from issuesandbox.engine.observe import Observer
 from issuesandbox.engine.rates import on_behalf_of, while_allowed
 from issuesandbox.engine.reading import Reader, Reading
@@ -90,7 +90,11 @@ class Reconciler:
         self._writer = Writer(ports.resources, cache, ports.clock, ports.books, self._check_charge)
         self._actor = Actor(ports.sandboxes, ports.ledgers)
         self._retirement = Retirement(
-            ports.sandboxes, observer.check_organization, self._check_charge
+            ports.sandboxes,
+            observer.check_organization,
+            self._check_charge,
+            ports.clock,
+            timings,
         )
         self._runs = ports.runs
         self._books = ports.books
@@ -101,6 +105,7 @@ class Reconciler:
         body = self._cache.get(key)
         if body is None:
             self._observer.forget(key)
+            self._retirement.forget(key)
             self._leave_run(key)
             return None
         if not self._ports.may_act_for(body["spec"]["issue"]["repository"]):
@@ -213,6 +218,8 @@ class Reconciler:
             told = (acted,) if plan is acted else (acted, plan)
             news = (progress.event,) if progress is not None and progress.event else ()
             await self._writer.tell(key, *notes(before, status, *told), *news)
+        if did.followed.asked is not None:
+            await self._writer.tell(key, deleting_retired(did.followed.asked))
         self.actions.update(did.done)
         delay = self._delay(reading, observed, plan, progress)
         recorded = status is not None and status.sandbox_deletion != before.sandbox_deletion
@@ -230,6 +237,7 @@ class Reconciler:
         done: list[ActionKind] = []
         created: SandboxView | None = None
         failure: CallError | None = None
+        failed: ActionKind | None = None
         announced: Mapping[str, Any] | None = None
         try:
             ordered = await self._actor.order(reading, plan)
@@ -247,7 +255,8 @@ class Reconciler:
                 created = await self._actor.send(action, ordered) or created
                 done.append(action.kind)
             except CallError as error:
-                failure, plan = error, setback(plan, error, self._timings)
+                failure, failed = error, action.kind
+                plan = setback(plan, error, self._timings)
             if action.kind is ActionKind.CREATE:
                 result = numbers.OK if failure is None else type(failure).__name__
                 self._books.tally.count(numbers.CREATES, result)
@@ -255,8 +264,11 @@ class Reconciler:
                 break
         # Only now, so that the call did not wait for it.
         reading = self._reread(announced) if announced is not None else reading
-        gone = None if plan.actions else await self._retirement.confirm_oldest(reading)
-        return reading, plan, Did(tuple(done), created, failure, gone)
+        did = Did(tuple(done), created, failure, failed)
+        if not plan.actions:
+            followed = await self._retirement.follow(key, reading, observed)
+            did = replace(did, followed=followed)
+        return reading, plan, did
 
     async def _close_run(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
         """Give the run of a resource that goes its last word."""
@@ -332,7 +344,7 @@ class Reconciler:
         status = with_intent(reading.resource.status, action.intent)
         if plan.reason == CLEANUP:
             # The call changes nothing of what is told of it, so all is told at once.
-            findings = findings_of(observed, plan, Did((ActionKind.DELETE,), None, None, None))
+            findings = findings_of(observed, plan, Did((ActionKind.DELETE,), None, None))
             status = next_status(reading, plan, findings, self._ports.clock.now(), status)
         return await self._writer.write_status(key, reading, status)
 

@@ -24,10 +24,10 @@ from issuesandbox.api.status_sandbox import Counters, Intent, IntentKind, Retire
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.deletion_record import begun, with_record
 from issuesandbox.domain.flags import unmet
-from issuesandbox.domain.model import ActionKind, Plan
+from issuesandbox.domain.model import NAME_TAKEN, ActionKind, Plan, Want
 from issuesandbox.domain.naming import attempt_of
 from issuesandbox.domain.sandbox import SandboxId, SandboxView
-from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.domain.states import Sight, is_live, sight_of, sight_of_state
 from issuesandbox.domain.steps_making import UNDELETABLE
 from issuesandbox.domain.usage import booked, sized
 from issuesandbox.domain.wanted import Turn, Wanted, stop_reason
@@ -43,6 +43,8 @@ _COUNTED = {
 }
 
 
+_AT_REST = frozenset({Sight.STOPPED, Sight.ARCHIVED})
+_ON_THE_WAY = _AT_REST | {Sight.STARTING, Sight.RESTORING}
 _ENDING = frozenset({CLEANUP, "Deleting"})
 _WAY_OUT = (
     "The deletion makes no progress; when the sandbox is dealt with by hand, annotate the "
@@ -63,8 +65,13 @@ class Findings:
     """Whether it failed though Daytona could be asked about the sandbox."""
     not_found: bool = False
     """Whether it failed because Daytona did not know the sandbox."""
+    name_taken: bool = False
+    """Whether a create was answered: there is a sandbox of that name."""
+    start_refused: bool = False
     replaced: bool = False
     retired_gone: SandboxId | None = None
+    duplicate: SandboxView | None = None
+    """Another live sandbox of this resource, beside the one that it has."""
     announced: bool = False
     """A deletion was announced in this very pass, and counted with that."""
 
@@ -72,7 +79,7 @@ class Findings:
 def with_intent(status: Status, intent: Intent) -> Status:
     """Return the status with a step announced; a create retires the sandbox before it."""
     if intent.kind is IntentKind.CREATE:
-        unanswered = status.intent is not None and status.intent.kind is IntentKind.CREATE
+        unanswered = status.intent is not None and _may_land(status.intent)
         status = without_sandbox(status, "Replaced", intent.at)
         intent = intent.model_copy(update={"repeated": intent.repeated or unanswered})
     if (intent.kind, intent.reason) == (IntentKind.DELETE, CLEANUP):
@@ -108,6 +115,8 @@ def next_status(
     """Return what the status should say after a pass; `base` has what the run's step changed."""
     resource = reading.resource
     status = _counted(base, findings, worn=reading.desired.memory.worn)
+    if findings.name_taken:
+        status = _with_name_taken(status, reading, plan, now)
     if findings.replaced:
         # The deletion freed the name, so the next create is announced with it.
         status = with_intent(status, _next_create(status, now))
@@ -115,6 +124,7 @@ def next_status(
         status = without_sandbox(status, "Gone", now, gone=True)
     elif findings.sandbox is not None:
         status = _with_sandbox(status, findings.sandbox, reading.wish, now)
+    status = _with_start(status, base, reading.wish, findings, now)
     if ActionKind.CREATE in findings.done and status.sandbox is not None:
         made_from = fingerprint(resource.spec.sandbox)
         sandbox = status.sandbox.model_copy(update={"spec_hash": made_from})
@@ -127,6 +137,8 @@ def next_status(
         status = status.model_copy(update={"intent": undeletable})
     if findings.retired_gone is not None:
         status = _confirmed_gone(status, findings.retired_gone, now)
+    if findings.duplicate is not None:
+        status = _with_duplicate(status, findings.duplicate, now)
     status = _used_up(status, resource.status.run)
     issue = resource.spec.issue
     generation = resource.metadata.generation
@@ -166,6 +178,49 @@ def _confirmed_gone(status: Status, sandbox_id: SandboxId, now: datetime) -> Sta
     return status.model_copy(update={"retired": retired})
 
 
+def _with_duplicate(status: Status, duplicate: SandboxView, now: datetime) -> Status:
+    """Return the status with another sandbox of this resource given up, if there is room."""
+    if sum(each.gone_at is None for each in status.retired) >= MAX_RETIRED:
+        return status
+    retired = Retired(id=duplicate.id, name=duplicate.name, reason="Duplicate", at=now)
+    return status.model_copy(update={"retired": _bounded([*status.retired, retired])})
+
+
+def _may_land(intent: Intent) -> bool:
+    answered = intent.reason == NAME_TAKEN and not intent.repeated
+    return intent.kind is IntentKind.CREATE and not answered
+
+
+def _with_name_taken(status: Status, reading: Reading, plan: Plan, now: datetime) -> Status:
+    """Return the status with a create answered that was sent once, or given up after long."""
+    intent = reading.desired.memory.open_create
+    if intent is None or (intent.repeated and not plan.last_try):
+        return status
+    # What was sent more than once may still land: that counts from its last answer.
+    taken = {"reason": NAME_TAKEN, "at": now if intent.repeated else intent.at}
+    return status.model_copy(update={"intent": intent.model_copy(update=taken)})
+
+
+def _with_start(
+    status: Status, before: Status, wish: Wanted, findings: Findings, now: datetime
+) -> Status:
+    """Return the status with what became of the starts of its sandbox."""
+    sandbox = status.sandbox
+    if sandbox is None:
+        return status
+    sight, known = sight_of_state(sandbox.state), before.sandbox or SandboxStatus()
+    asked_at, failed = sandbox.start_asked_at, sandbox.failed_starts or 0
+    if sandbox.id != known.id or wish.want is not Want.RUNNING or sight not in _ON_THE_WAY:
+        asked_at, failed = None, 0
+    elif sight in _AT_REST and sight_of_state(known.state) not in _AT_REST and asked_at:
+        asked_at, failed = None, failed + 1
+    if ActionKind.START in findings.done:
+        asked_at = asked_at or now
+    failed += findings.start_refused
+    told = {"start_asked_at": asked_at, "failed_starts": failed or None}
+    return status.model_copy(update={"sandbox": sandbox.model_copy(update=told)})
+
+
 def _with_sandbox(status: Status, seen: SandboxView, wish: Wanted, now: datetime) -> Status:
     before = status.sandbox or SandboxStatus()
     same = before.id == seen.id and before.state == seen.state
@@ -192,8 +247,16 @@ def _with_sandbox(status: Status, seen: SandboxView, wish: Wanted, now: datetime
     if sight is Sight.RUNNING and counters.failures:
         counters = counters.model_copy(update={"failures": 0})
     intent = None if _settled(status.intent, seen) else status.intent
+    # What was given up as gone and is there after all is used again, so it must not be ended.
+    retired = tuple(each for each in status.retired if each.id != seen.id or not is_live(seen))
     return status.model_copy(
-        update={"sandbox": sandbox, "intent": intent, "counters": counters, "usage": usage}
+        update={
+            "sandbox": sandbox,
+            "intent": intent,
+            "counters": counters,
+            "usage": usage,
+            "retired": retired,
+        }
     )
 
 

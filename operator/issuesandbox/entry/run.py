@@ -226,6 +226,7 @@ class Operator:
         if settings.identity() != self._identity:
             self._identity = settings.identity()
             self._world.use_keys(settings)
+            self._observer.keys_changed()
         self._desk.adopt(_limits(settings))
         self._driver.adopt(default_limits(settings))
         ruled_anew = self._reader.adopt(defaults(settings))
