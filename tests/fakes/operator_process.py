@@ -6,7 +6,7 @@ test says when an event arrives, when a pass runs and what becomes of its calls.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, cast
 
 from tests.fakes.clock import FakeClock
@@ -20,6 +20,7 @@ from issuesandbox.api.names import FINALIZER
 from issuesandbox.domain.admission import Limits
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.admission import AdmissionDesk
+from issuesandbox.engine.breaker import Breaker
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.candidates import admission, register
 from issuesandbox.engine.fleet import Fleet
@@ -74,9 +75,14 @@ class OperatorProcess:
         sandboxes = FakeSandboxes(daytona, self.line, timings)
         resources = FakeResources(kube, self.line, timings, self.clock.learn)
         desk = AdmissionDesk(Limits(100, 100, 1000), timings, self.clock)
-        self._cache = ResourceCache(register(desk), lambda key: desk.drop(key.uid))
+        self._register = register(desk)
+        self._desk = desk
+        self._cache = ResourceCache(self._hear, self._miss)
         self._fleet = Fleet(sandboxes, INSTALLATION, timings, self.clock)
-        self._observer = Observer(sandboxes, resources, self._fleet, self.clock, timings)
+        self._breaker = Breaker(self._fleet, self.clock, timings)
+        self._observer = Observer(
+            sandboxes, resources, self._fleet, self.clock, timings, lambda: self._breaker.why
+        )
         self._reconciler = Reconciler(
             Ports(sandboxes, resources, self.clock),
             self._cache,
@@ -112,6 +118,14 @@ class OperatorProcess:
             self._intake.receive(None, body)
         self._intake.wake_all()
         self._next_event = len(self._kube.log)
+
+    def _hear(self, key: ResourceKey, body: Mapping[str, Any]) -> None:
+        self._register(key, body)
+        self._breaker.put(key, body)
+
+    def _miss(self, key: ResourceKey) -> None:
+        self._desk.drop(key.uid)
+        self._breaker.drop(key)
 
     def change_key(self) -> None:
         """Take note that every further call is made with another key."""

@@ -94,7 +94,7 @@ sights = st.one_of(
         holder=st.sampled_from(Holder),
         create_age=st.none() | ages,
         fleet_is_clear=st.booleans(),
-        breaker_open=st.booleans(),
+        breaker=st.none() | st.just("too many are unwell"),
     ),
 )
 

@@ -208,7 +208,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("sight", LATE, ids=lambda sight: sight.name)
-def test_what_never_ends_is_given_up_at_its_limit(sight: Sight) -> None:
+def test_a_transition_that_never_ends_is_replaced_at_its_limit(sight: Sight) -> None:
     # R22, R24
     limit, expected = LATE[sight]
     memory, observed = case(sight)
@@ -459,12 +459,12 @@ class TestRetired:
 
 class TestBrokenSandbox:
     def test_nothing_is_replaced_while_the_breaker_is_open(self) -> None:
-        observed = replace(seen("error"), breaker_open=True)
+        observed = replace(seen("error"), breaker="too many")
         plan = decide(desired(), observed, NOW, T)
         assert (kinds(plan), plan.reason) == ([], "BreakerOpen")
 
     def test_a_confirmed_absence_never_minds_the_breaker(self) -> None:
-        observed = Observed(Absent(), absent_for=T.absence_gap, breaker_open=True)
+        observed = Observed(Absent(), absent_for=T.absence_gap, breaker="too many")
         assert ActionKind.CREATE in kinds(decide(desired(), observed, NOW, T))
 
     def test_one_that_cannot_be_deleted_for_long_is_left_for_the_next_generation(self) -> None:

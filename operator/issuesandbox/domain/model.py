@@ -174,7 +174,8 @@ class Observed:
     """Other live sandboxes that the fleet view shows of this resource, beside the one found."""
     create_age: timedelta | None = None
     """How long ago the last create was sent that may still land."""
-    breaker_open: bool = False
+    breaker: str | None = None
+    """Why nothing that is broken may be replaced now, if so."""
 
 
 class ActionKind(StrEnum):

@@ -144,8 +144,8 @@ def replace_broken(situation: Situation) -> Plan:
     assert sandbox is not None, "only a sandbox that was seen can be replaced"
     if not desired.memory.worn and desired.memory.failures + 1 >= desired.max_attempts:
         return _exhausted(situation)
-    if situation.observed.breaker_open:
-        return _broken_everywhere(situation)
+    if situation.observed.breaker is not None:
+        return _held_by_breaker(situation)
     announced = _announced_deletion(situation)
     if announced is not None and announced.reason == UNDELETABLE:
         return abandon(situation)
@@ -232,14 +232,14 @@ def _exhausted(situation: Situation) -> Plan:
     )
 
 
-def _broken_everywhere(situation: Situation) -> Plan:
+def _held_by_breaker(situation: Situation) -> Plan:
     return Plan(
         row=situation.row,
         phase=quiet_phase(situation),
         reason="BreakerOpen",
         message=(
-            f"The sandbox is {state_words(situation)}, but so many are broken at once that none is "
-            "replaced until Daytona is well again."
+            f"The sandbox is {state_words(situation)} and would be replaced, but "
+            f"{situation.observed.breaker}."
         ),
         next_check=situation.timings.unknown_check,
     )

@@ -41,7 +41,8 @@ class FleetView:
     taken_at: float
     by_uid: Mapping[str, tuple[SandboxView, ...]]
     size: int
-    broken: int
+    broken: frozenset[str]
+    """The resources whose sandbox is broken."""
     elsewhere: int = 0
     """How many have our id, but were made by an operator that lives elsewhere."""
 
@@ -92,12 +93,6 @@ class Fleet:
         """Return how many sandboxes with our id another operator made, as last seen."""
         return 0 if self._view is None else self._view.elsewhere
 
-    @property
-    def breaker_open(self) -> bool:
-        """Tell whether so many are broken at once that replacing them must be a mistake."""
-        view = self._view
-        return view is not None and view.broken > max(3, view.size // 5)
-
     def hurry(self) -> None:
         """Read the next view now instead of at the next tick."""
         self._hurry.set()
@@ -133,12 +128,15 @@ class Fleet:
             logger.info("fleet view is back", extra={"failures": self.failures})
         self.failures = 0
         self._outage_told = False
-        before = self._view
+        before, was_blind = self._view, self.view is None
         by_uid, broken = await _grouped(listed)
         elsewhere = sum(is_from_elsewhere(each.labels, self.home) for each in listed)
         self._view = FleetView(started, MappingProxyType(by_uid), len(listed), broken, elsewhere)
         # The first view is news of everybody, whose first passes are due anyway.
         for uid in await _changed(before.by_uid, by_uid) if before is not None else ():
+            wake(uid)
+        # What is broken is replaced only by whoever knows how many are.
+        for uid in broken if was_blind else ():
             wake(uid)
 
     def _tell_outage(self, wake: Callable[[str], None]) -> None:
@@ -152,16 +150,19 @@ class Fleet:
 Groups = Mapping[str, tuple[SandboxView, ...]]
 
 
-async def _grouped(listed: Sequence[SandboxView]) -> tuple[dict[str, tuple[SandboxView, ...]], int]:
-    """Return the sandboxes by the uid of their resource, and how many of all are broken."""
+async def _grouped(
+    listed: Sequence[SandboxView],
+) -> tuple[dict[str, tuple[SandboxView, ...]], frozenset[str]]:
+    """Return the sandboxes by the uid of their resource, and for which of these one is broken."""
     grouped: dict[str, tuple[SandboxView, ...]] = {}
-    broken = 0
+    broken = set()
     async for sandbox in _gently(listed):
-        broken += sight_of(sandbox) in _BROKEN
         uid = sandbox.labels.get(LABEL_UID)
         if uid:
             grouped[uid] = (*grouped.get(uid, ()), sandbox)
-    return grouped, broken
+            if sight_of(sandbox) in _BROKEN:
+                broken.add(uid)
+    return grouped, frozenset(broken)
 
 
 async def _changed(old: Groups, new: Groups) -> set[str]:

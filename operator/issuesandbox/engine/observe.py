@@ -5,6 +5,7 @@ Turns answers and failures into observations; decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -45,7 +46,9 @@ class Observer:
         fleet: Fleet,
         clock: Clock,
         timings: Timings,
+        breaker: Callable[[], str | None] = lambda: None,
     ) -> None:
+        self._breaker = breaker
         self._sandboxes = sandboxes
         self._resources = resources
         self._fleet = fleet
@@ -125,7 +128,7 @@ class Observer:
                 if sandbox is not None and each.id != sandbox.id
             ),
             create_age=self._create_age(sightings, desired),
-            breaker_open=self._fleet.breaker_open,
+            breaker=self._breaker(),
         )
 
     def _absence(

@@ -107,12 +107,14 @@ class Reaper:
         outside: Outside,
         rules: OrphanRules,
         *,
-        holds_lease: Callable[[], bool] = lambda: True,
+        may_sweep: Callable[[], bool] = lambda: True,
         dry_run: bool = False,
     ) -> None:
         self._outside = outside
         self._rules = rules
-        self._holds_lease = holds_lease
+        self._may_sweep = may_sweep
+        """Asked before each sweep and right before each kill: a lease is lost at any time, and
+        a freeze holds from the moment it is there."""
         self._dry_run = dry_run
         self._sightings: Sightings = {}
         self._said: object = None
@@ -121,9 +123,9 @@ class Reaper:
         self.breaker: str | None = None
 
     async def run(self, suspects: Callable[[], bool] = lambda: True) -> None:
-        """Sweep each tick until cancelled, while in charge and unless there are no suspects."""
+        """Sweep each tick until cancelled, while it may and unless there are no suspects."""
         while True:
-            if self._holds_lease() and (self._sightings or suspects()):
+            if self._may_sweep() and (self._sightings or suspects()):
                 try:
                     await self.sweep()
                 except Exception:
@@ -201,8 +203,9 @@ class Reaper:
                 return Treated(finding, Fate.SPARED, doubt)
             if self._dry_run:
                 return Treated(finding, Fate.WOULD)
-            if not self._holds_lease():
-                return Treated(finding, Fate.SPARED, "another operator is in charge now")
+            if not self._may_sweep():
+                text = "another operator is in charge now, or all is frozen"
+                return Treated(finding, Fate.SPARED, text)
             await self._outside.sandboxes.delete(finding.sandbox.id)
         except NotFound:
             return Treated(finding, Fate.SPARED, "it is gone already")

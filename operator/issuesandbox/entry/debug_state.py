@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from issuesandbox.engine.breaker import Breaker
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.roles import Role
 from issuesandbox.engine.roll import Roll
@@ -17,7 +18,12 @@ from issuesandbox.ports.resources import ResourceKey
 
 
 def debug_state(
-    role: Role, fleet: Fleet, queue: WorkQueue[ResourceKey], roll: Roll, tuning: Tuning[Settings]
+    role: Role,
+    fleet: Fleet,
+    breaker: Breaker,
+    queue: WorkQueue[ResourceKey],
+    roll: Roll,
+    tuning: Tuning[Settings],
 ) -> Mapping[str, Any]:
     """Return the state of a replica; nothing in it changes by being looked at."""
     settings = tuning.current
@@ -27,7 +33,7 @@ def debug_state(
             "ageSeconds": fleet.age,
             "size": fleet.view.size if fleet.view is not None else None,
             "failures": fleet.failures,
-            "breakerOpen": fleet.breaker_open,
+            "breakerOpen": breaker.is_open,
         },
         "queue": {
             "depth": queue.depth,

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from issuesandbox.adapters.daytona.events import DaytonaEvents
 from issuesandbox.domain.buckets import Bucket
+from issuesandbox.engine.breaker import Breaker
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.rates import RateGate
 from issuesandbox.engine.reaper import Fate, Reaper
@@ -26,6 +27,7 @@ class GuardCollector(Collector):
 
     role: Role
     fleet: Fleet
+    breaker: Breaker
     gate: RateGate
     reaper: Reaper
     events: DaytonaEvents | None
@@ -48,7 +50,7 @@ class GuardCollector(Collector):
         # Not just `orphans`: a gauge and a counter of one name are one family to some scrapers.
         yield _counters("orphans_treated", "Orphans by fate.", "fate", self.reaper.fates, Fate)
         breakers = {
-            "broken": self.fleet.breaker_open,
+            "broken": self.breaker.is_open,
             "orphans": self.reaper.breaker is not None,
         }
         text = "1 while too much is broken at once to believe it."

@@ -21,6 +21,7 @@ from issuesandbox.domain import numbers
 from issuesandbox.domain.admission import Limits
 from issuesandbox.domain.orphans import OrphanRules, Scope
 from issuesandbox.engine.admission import AdmissionDesk
+from issuesandbox.engine.breaker import Breaker
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.candidates import admission, register
 from issuesandbox.engine.fleet import Fleet
@@ -117,7 +118,10 @@ class Operator:
         self._fleet = Fleet(
             world.sandboxes, world.installation, timings, clock, self._role.acts, world.home
         )
-        self._observer = Observer(world.sandboxes, resources, self._fleet, clock, timings)
+        self._breaker = Breaker(self._fleet, clock, timings)
+        self._observer = Observer(
+            world.sandboxes, resources, self._fleet, clock, timings, lambda: self._breaker.why
+        )
         self._hearsay = Hearsay(
             world.installation, timings, self._cache, self.intake.find, self._doubt
         )
@@ -158,11 +162,13 @@ class Operator:
         self._reaper = Reaper(
             Outside(world.sandboxes, resources, clock),
             OrphanRules(self._scope, timings),
-            holds_lease=self._role.singleton.holds,
+            may_sweep=self._may_sweep,
         )
         self.registry: CollectorRegistry = build_registry(
             ViewCollector(self._cache, self._fleet, self._queue, self._reconciler, self._roll),
-            GuardCollector(self._role, self._fleet, world.gate, self._reaper, world.events),
+            GuardCollector(
+                self._role, self._fleet, self._breaker, world.gate, self._reaper, world.events
+            ),
             TallyCollector(books.tally),
             ProcessState(self._lag, self._tuning),
         )
@@ -175,7 +181,7 @@ class Operator:
     def works(self) -> tuple[Coroutine[Any, Any, object], ...]:
         """Return everything that runs side by side."""
         suspects = suspicion(self._fleet, self._cache, self._scope)
-        singleton, is_complete = self._role.singleton, self.intake.is_complete
+        singleton = self._role.singleton
         feed = (self._events.run(self._hearsay.hear), self._hearsay.run()) if self._events else ()
         audit = (self._auditor.run(singleton.holds),) if self._auditor is not None else ()
         return (
@@ -185,10 +191,7 @@ class Operator:
             self._make_passes(),
             self._fleet.run(self.intake.wake),
             self._desk.run(self.intake.wake),
-            # Whoever is not listed yet would look like an orphan's missing owner.
-            self._reaper.run(
-                lambda: is_complete() and singleton.holds() and not self._is_frozen() and suspects()
-            ),
+            self._reaper.run(suspects),
             self._tuning.run(self._settings_tick),
             self._lag.run(),
             self.intake.run_resync(),
@@ -204,12 +207,14 @@ class Operator:
 
     def state(self) -> Mapping[str, Any]:
         """Return what somebody on the machine may look at; no secret and no issue's text."""
-        return debug_state(self._role, self._fleet, self._queue, self._roll, self._tuning)
+        breaker = self._breaker
+        return debug_state(self._role, self._fleet, breaker, self._queue, self._roll, self._tuning)
 
     def _hear(self, key: ResourceKey, body: Mapping[str, Any]) -> None:
         register(self._desk)(key, body)
         try:
             self._roll.put(key, body)
+            self._breaker.put(key, body)
             if self._auditor is not None:
                 self._auditor.hear(key, body)
         except Exception:
@@ -219,6 +224,7 @@ class Operator:
     def _miss(self, key: ResourceKey) -> None:
         self._desk.drop(key.uid)
         self._roll.drop(key)
+        self._breaker.drop(key)
         if self._auditor is not None:
             self._auditor.miss(key)
 
@@ -243,6 +249,11 @@ class Operator:
         if self._world.runs.lacks_github(settings):
             lines.append("credentials for GitHub take effect at the next start of the operator")
         return tuple(lines)
+
+    def _may_sweep(self) -> bool:
+        # Whoever is not listed yet would look like an orphan's missing owner.
+        in_charge = self.intake.is_complete() and self._role.singleton.holds()
+        return in_charge and not self._is_frozen()
 
     def _is_frozen(self) -> bool:
         return self._tuning.frozen is not None

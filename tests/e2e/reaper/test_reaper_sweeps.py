@@ -203,7 +203,7 @@ async def test_a_dry_run_goes_through_all_gates_and_kills_nobody(stage: Stage) -
 
 async def test_who_lost_the_lease_kills_nobody(stage: Stage) -> None:
     await stage.plant("gone", "uid-gone")
-    sweep = await seasoned(stage, stage.reaper(holds_lease=lambda: False))
+    sweep = await seasoned(stage, stage.reaper(may_sweep=lambda: False))
     assert [each.fate for each in sweep.treated] == [Fate.SPARED]
     assert await stage.deletes() == 0
 
@@ -239,7 +239,7 @@ async def test_the_loop_costs_nothing_while_nobody_is_suspected_or_another_is_in
     await stage.plant("gone", "uid-gone")
     async with sweeping(stage, lambda: False):
         await asyncio.sleep(0.1)
-    async with sweeping(stage, lambda: True, holds_lease=lambda: False):
+    async with sweeping(stage, lambda: True, may_sweep=lambda: False):
         await asyncio.sleep(0.1)
     assert "sandbox.list" not in await stage.admin("GET", "journal")
 

@@ -1,0 +1,77 @@
+"""The breaker: while too many sandboxes are unwell at once, none of them is replaced.
+
+So many failures are rather Daytona's trouble than theirs, and a replacement costs what lies
+on the disk. Unwell is what the fleet view shows as broken, and what the resources say of theirs:
+that it does not answer, or that it has been on its way for long. Without a fresh view nobody
+can tell how many there are, so nothing is replaced either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from issuesandbox.clock import Clock
+from issuesandbox.domain.states import sight_of_state
+from issuesandbox.domain.table import TABLE, Step
+from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.fleet import Fleet
+from issuesandbox.ports.resources import ResourceKey
+
+# What tells since when a step has been waited for.
+_BEGAN = {Step.WAIT: "stateSince", Step.START: "startAskedAt"}
+_FEW = 3
+_SHARE = 5
+
+
+class Breaker:
+    """Counts what is unwell, body by body."""
+
+    def __init__(self, fleet: Fleet, clock: Clock, timings: Timings) -> None:
+        self._fleet = fleet
+        self._clock = clock
+        self._timings = timings
+        self._failing: set[str] = set()
+        self._late_at: dict[str, datetime] = {}
+        """From when on a sandbox in transition is one that may never end it."""
+
+    def put(self, key: ResourceKey, body: Mapping[str, Any]) -> None:
+        """Take note of a resource that is new or has changed."""
+        self.drop(key)
+        status = body.get("status") or {}
+        sandbox, run = status.get("sandbox") or {}, status.get("run") or {}
+        if run.get("phase") == "Preparing" and (run.get("probeMisses") or run.get("restarts")):
+            self._failing.add(key.uid)
+        if sandbox.get("failedStarts"):
+            self._failing.add(key.uid)
+        cell = TABLE[sight_of_state(sandbox.get("state"))].running
+        since = sandbox.get(_BEGAN.get(cell.step, ""))
+        if since and cell.limit is not None:
+            # Half of its limit: they come one by one, and each that is replaced is well again.
+            limit = getattr(self._timings, cell.limit) / 2
+            self._late_at[key.uid] = datetime.fromisoformat(since) + limit
+
+    def drop(self, key: ResourceKey) -> None:
+        """Forget a resource that is gone."""
+        self._failing.discard(key.uid)
+        self._late_at.pop(key.uid, None)
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether so many are known to be unwell that replacing them must be a mistake."""
+        view = self._fleet.view
+        if view is None:
+            return False
+        now = self._clock.now()
+        late = {uid for uid, moment in self._late_at.items() if moment <= now}
+        return len(view.broken | self._failing | late) > max(_FEW, view.size // _SHARE)
+
+    @property
+    def why(self) -> str | None:
+        """Return why nothing may be replaced now, or None if it may."""
+        if self._fleet.view is None:
+            return "there is no fresh list of the others to tell how many are"
+        if self.is_open:
+            return "so many are unwell at once that it must be Daytona's trouble"
+        return None

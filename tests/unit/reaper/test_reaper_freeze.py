@@ -1,0 +1,94 @@
+"""A freeze stops the reaper at once, whatever it has seen before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, cast
+
+from tests.fakes.clock import FakeClock, FakeTime
+
+from issuesandbox.api.names import LABEL_INSTALLATION, LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
+from issuesandbox.domain.orphans import OrphanRules, Scope
+from issuesandbox.domain.sandbox import SandboxId, SandboxView
+from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.reaper import Outside, Reaper
+from issuesandbox.ports.errors import NotFound
+from issuesandbox.ports.resources import ResourceKey
+from issuesandbox.ports.sandboxes import Sandboxes
+
+TIMINGS = Timings(reap_tick=timedelta(milliseconds=1))
+
+
+class OneOrphan:
+    """A Daytona with one old orphan, and a cluster without resources."""
+
+    def __init__(self) -> None:
+        self.time = FakeTime()
+        self.frozen = self.freezes_late = False
+        self.lists, self.deleted = 0, list[str]()
+        labels = {
+            LABEL_INSTALLATION: "ours",
+            LABEL_NAMESPACE: "team",
+            LABEL_RESOURCE: "gone",
+            LABEL_UID: "uid-gone",
+        }
+        made = self.time.now() - timedelta(hours=1)
+        self._orphan = SandboxView(
+            id=SandboxId("orphan"), name="x", state="started", labels=labels, created_at=made
+        )
+
+    def reaper(self) -> Reaper:
+        outside = Outside(cast("Sandboxes", self), self, FakeClock(self.time))
+        rules = OrphanRules(Scope("ours"), TIMINGS)
+        return Reaper(outside, rules, may_sweep=lambda: not self.frozen)
+
+    async def list_owned(self, labels: Mapping[str, str]) -> Sequence[SandboxView]:
+        self.lists += 1
+        return (self._orphan,)
+
+    async def uids(self, namespaces: tuple[str, ...]) -> AsyncIterator[frozenset[ResourceKey]]:
+        yield frozenset[ResourceKey]()
+
+    async def get(self, key: object) -> Any:
+        if isinstance(key, ResourceKey):
+            self.frozen = self.freezes_late
+            raise NotFound("there is no such resource")
+        return self._orphan
+
+    async def delete(self, sandbox_id: str) -> None:
+        self.deleted.append(sandbox_id)
+
+
+async def swept(world: OneOrphan, reaper: Reaper) -> None:
+    """Let the reaper run for as long as it takes to sweep more than once."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await reaper.run()
+
+
+async def test_what_was_seen_before_a_freeze_is_not_killed_in_it() -> None:
+    # R135
+    world = OneOrphan()
+    reaper = world.reaper()
+    await reaper.sweep()
+    world.frozen, sweeps = True, world.lists
+    world.time.seconds += 2 * TIMINGS.orphan_gap.total_seconds()
+    await swept(world, reaper)
+    assert (world.lists, world.deleted) == (sweeps, []), "frozen, it does not even look"
+    world.frozen = False
+    await swept(world, reaper)
+    assert world.deleted[0] == "orphan"
+
+
+async def test_a_freeze_that_comes_during_a_sweep_stops_its_kills() -> None:
+    world = OneOrphan()
+    reaper = world.reaper()
+    await reaper.sweep()
+    world.time.seconds += 2 * TIMINGS.orphan_gap.total_seconds()
+    world.freezes_late = True
+    sweep = await reaper.sweep()
+    assert world.deleted == []
+    assert "frozen" in sweep.treated[0].why
