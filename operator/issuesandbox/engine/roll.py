@@ -15,7 +15,16 @@ from issuesandbox.ports.resources import ResourceKey
 
 # Phases that a resource is meant to leave soon.
 PASSING = frozenset(
-    {"Booting", "Preparing", "Executing", "Collecting", "Publishing", "Finalizing", "Stopping"}
+    {
+        "Pending",
+        "Booting",
+        "Preparing",
+        "Executing",
+        "Collecting",
+        "Publishing",
+        "Finalizing",
+        "Stopping",
+    }
     | {"Deleting"}
 )
 
@@ -25,6 +34,11 @@ Condition = tuple[str, str, str]
 class _Marks(NamedTuple):
     phase: str
     conditions: tuple[Condition, ...]
+
+    @property
+    def held_back(self) -> bool:
+        """Tell whether the resource waits for people or for its turn, for as long as it takes."""
+        return any(each[:2] == ("Admitted", "False") for each in self.conditions)
 
 
 class Roll:
@@ -47,7 +61,7 @@ class Roll:
         marks = _Marks(status.get("phase") or "Pending", tuple(conditions))
         marks = self._shared.setdefault(marks, marks)
         self._replace(key, marks)
-        if marks.phase in PASSING:
+        if marks.phase in PASSING and not marks.held_back:
             self._moved[key] = max(_moments(body), default=self._clock.now().timestamp())
 
     def drop(self, key: ResourceKey) -> None:

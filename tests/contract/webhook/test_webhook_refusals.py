@@ -245,8 +245,8 @@ async def test_probes_and_numbers_are_served(door: Door) -> None:
     await door.post(X_Hub_Signature_256="sha256=x", X_GitHub_Event="forged")
     async with door.session.get(door.url + "/metrics") as answer:
         text = await answer.text()
-    assert 'deliveries_total{event="issues",status="202"} 1.0' in text
-    assert 'deliveries_total{event="other",status="401"} 1.0' in text
+    assert 'deliveries_total{event="issues",result="created",status="202"} 1.0' in text
+    assert 'deliveries_total{event="other",result="refused",status="401"} 1.0' in text
     assert "made-up" not in text
     assert "forged" not in text
     for path, wanted in (("/healthz", 200), ("/readyz", 200)):

@@ -56,7 +56,7 @@ class Notes:
             await self.gate.wait()
         if self.error is not None:
             raise self.error
-        return Answer(Result.DONE, "issues/acme-app-1-12345678", "created")
+        return Answer(Result.CREATED, "issues/acme-app-1-12345678", "created")
 
 
 @dataclass

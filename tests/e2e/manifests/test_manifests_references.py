@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 Build = Callable[[str], list[dict[str, Any]]]
 
@@ -125,3 +126,22 @@ def test_the_namespace_is_one_and_the_same(build: Build) -> None:
         objects = build(overlay)
         (home,) = names(objects, "Namespace")
         assert {each["metadata"].get("namespace", home) for each in objects} == {home}
+
+
+def test_every_alert_links_to_the_runbook_by_the_one_address_that_is_set(build: Build) -> None:
+    source = yaml.safe_load((EXAMPLES.parent / "monitoring" / "runbook.yaml").read_text())
+    objects = build("overlays/monitoring")
+    assert source["metadata"]["name"] not in names(objects, "ConfigMap"), "only kustomize reads it"
+    (rules,) = of_kind(objects, "PrometheusRule")
+    links = [
+        rule["annotations"]["runbook_url"]
+        for group in rules["spec"]["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+    assert links
+    for link in links:
+        address, _, section = link.partition("#")
+        assert address == source["data"]["address"]
+        assert address.startswith("https://")
+        assert section

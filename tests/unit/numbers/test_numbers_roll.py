@@ -56,6 +56,20 @@ def test_the_slowest_resource_of_a_passing_phase_shows_its_age() -> None:
     assert round(roll.oldest()["Booting"]) == 120
 
 
+def test_a_resource_that_nobody_looks_at_shows_its_age_and_one_that_is_held_back_does_not() -> None:
+    time = FakeTime()
+    clock = FakeClock(time)
+    roll, then = Roll(clock), (clock.now() - timedelta(minutes=40)).isoformat()
+    duplicate = body("Pending", since=then)
+    duplicate["status"]["conditions"].append(
+        {"type": "Admitted", "status": "False", "reason": "DuplicateIssue"}
+    )
+    roll.put(ResourceKey("team", "twin", "1"), duplicate)
+    assert roll.oldest()["Pending"] == 0
+    roll.put(ResourceKey("team", "new", "2"), {"metadata": {"creationTimestamp": then}})
+    assert round(roll.oldest()["Pending"]) == 2400
+
+
 def shown(tally: Tally) -> dict[str, Any]:
     registry = CollectorRegistry()
     registry.register(TallyCollector(tally))

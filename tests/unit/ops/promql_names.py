@@ -56,17 +56,26 @@ def rules() -> Iterator[dict[str, Any]]:
 
 def uses(expression: str) -> list[Use]:
     """Return what an expression asks for; raise ValueError if it is no PromQL."""
-    found: list[Use] = []
-    grouped: set[str] = set()
+    tree = promql_parser.parse(expression.replace("$__rate_interval", "5m"))
+    return list(_uses(tree, frozenset()))
 
-    def visit(node: promql_parser.Expr) -> None:
-        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
-            grouped.update(node.modifier.labels)
-        if isinstance(node, promql_parser.MatrixSelector):
-            node = node.vector_selector
-        if isinstance(node, promql_parser.VectorSelector):
-            filtered = frozenset(each.name for each in node.matchers.matchers)
-            found.append(Use(str(node.name), filtered))
 
-    promql_parser.walk(promql_parser.parse(expression.replace("$__rate_interval", "5m")), visit)
-    return [Use(each.metric, each.labels | grouped) for each in found]
+def _uses(node: Any, grouped: frozenset[str]) -> Iterator[Use]:
+    """Yield each selector with its own labels, and those that are grouped by around it."""
+    match node:
+        case promql_parser.VectorSelector():
+            filtered = {each.name for each in node.matchers.matchers}
+            yield Use(str(node.name), grouped | filtered)
+        case promql_parser.MatrixSelector():
+            yield from _uses(node.vector_selector, grouped)
+        case promql_parser.AggregateExpr():
+            labels = node.modifier.labels if node.modifier is not None else ()
+            yield from _uses(node.expr, grouped.union(labels))
+        case promql_parser.BinaryExpr():
+            yield from _uses(node.lhs, grouped)
+            yield from _uses(node.rhs, grouped)
+        case promql_parser.Call():
+            for each in node.args:
+                yield from _uses(each, grouped)
+        case promql_parser.ParenExpr() | promql_parser.UnaryExpr() | promql_parser.SubqueryExpr():
+            yield from _uses(node.expr, grouped)

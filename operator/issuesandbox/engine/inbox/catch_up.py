@@ -130,7 +130,7 @@ class CatchUp:
 
     async def _handle(self, name: str, hint: Hint) -> None:
         answer = await self._reception.receive(hint)
-        if answer.result is Result.DONE and answer.reason in ("created", "changed"):
+        if answer.result in (Result.CREATED, Result.CHANGED):
             self.found += 1
             extra = {"repository": name, "resource": answer.resource, "did": answer.reason}
             logger.info("missed event found", extra=extra)

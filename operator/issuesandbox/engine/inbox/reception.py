@@ -52,7 +52,9 @@ logger = logging.getLogger(__name__)
 class Result(StrEnum):
     """What became of a hint."""
 
-    DONE = "done"
+    CREATED = Effect.CREATED.value
+    CHANGED = Effect.CHANGED.value
+    UNCHANGED = Effect.UNCHANGED.value
     IGNORED = "ignored"
 
 
@@ -248,5 +250,7 @@ def _said(done: Done) -> Answer:
         fields = ", ".join(".".join(path) for path in done.held)
         # Nobody who could be answered asked for it; whoever set the field must find out why.
         logger.warning("field held", extra={"resource": name, "fields": fields})
-        return Answer(Result.DONE, name, f"{done.effect}, but somebody set {fields} by hand")
-    return Answer(Result.DONE, name, done.reason or done.effect.value)
+        return Answer(
+            Result(done.effect), name, f"{done.effect}, but somebody set {fields} by hand"
+        )
+    return Answer(Result(done.effect), name, done.reason or done.effect.value)

@@ -39,14 +39,14 @@ class DeliveryNumbers:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._answers: dict[tuple[str, int], int] = {}
+        self._answers: dict[tuple[str, int, str], int] = {}
         self._within = [0] * (len(_SECONDS) + 1)
         self._seconds = 0.0
         registry.register(self)
 
-    def count(self, event: str, status: int, seconds: float) -> None:
+    def count(self, event: str, status: int, result: str, seconds: float) -> None:
         """Count one answer; what strangers make up must not become a label."""
-        key = (event if event in _EVENTS else "other", status)
+        key = (event if event in _EVENTS else "other", status, result)
         self._answers[key] = self._answers.get(key, 0) + 1
         self._within[bisect_left(_SECONDS, seconds)] += 1
         self._seconds += seconds
@@ -55,11 +55,11 @@ class DeliveryNumbers:
         """Yield the current numbers."""
         answers = CounterMetricFamily(
             "issuesandbox_webhook_deliveries",
-            "Deliveries, by event and status of the answer.",
-            labels=("event", "status"),
+            "Deliveries, by event, status of the answer and what became of them.",
+            labels=("event", "status", "result"),
         )
-        for (event, status), count in self._answers.items():
-            answers.add_metric((event, str(status)), count)
+        for (event, status, result), count in self._answers.items():
+            answers.add_metric((event, str(status), result), count)
         yield answers
         bounds = (*map(floatToGoString, _SECONDS), "+Inf")
         yield HistogramMetricFamily(

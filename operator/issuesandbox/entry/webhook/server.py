@@ -128,7 +128,7 @@ class WebhookServer:
 
     async def _deliver(self, request: web.BaseRequest) -> web.Response:
         began = time.perf_counter()
-        event = "unproven"
+        event, result = "unproven", "refused"
         try:
             if self._at_once >= self._limits.at_once:
                 raise _Refused(429, "too many deliveries at once")
@@ -136,13 +136,13 @@ class WebhookServer:
             try:
                 body = await self._verified(request)
                 event = request.headers.get("X-GitHub-Event", "")
-                answer = await self._answer(event, body, request)
+                answer, result = await self._answer(event, body, request)
             finally:
                 self._at_once -= 1
         except _Refused as refused:
             answer = _refusal(refused)
             _log(request, event, refused)
-        self._numbers.count(event, answer.status, time.perf_counter() - began)
+        self._numbers.count(event, answer.status, result, time.perf_counter() - began)
         return answer
 
     async def _verified(self, request: web.BaseRequest) -> bytes:
@@ -190,7 +190,9 @@ class WebhookServer:
         finally:
             self._buffered -= size
 
-    async def _answer(self, event: str, body: bytes, request: web.BaseRequest) -> web.Response:
+    async def _answer(
+        self, event: str, body: bytes, request: web.BaseRequest
+    ) -> tuple[web.Response, Result]:
         if not event or not request.headers.get("X-GitHub-Delivery"):
             raise _Refused(400, "X-GitHub-Event or X-GitHub-Delivery is missing")
         try:
@@ -198,7 +200,7 @@ class WebhookServer:
         except MalformedError as error:
             raise _Refused(400, str(error)) from None
         if isinstance(hint, Ignored):
-            return _said(200, ignored=hint.reason)
+            return _said(200, ignored=hint.reason), Result.IGNORED
         if not self._is_ready():
             raise _Refused(503, "not ready yet")
         try:
@@ -206,7 +208,7 @@ class WebhookServer:
         except CallError as error:
             raise _Refused(503, str(error)) from None
         if answer.result is Result.IGNORED:
-            return _said(200, ignored=answer.reason)
+            return _said(200, ignored=answer.reason), answer.result
         extra = {
             "delivery": request.headers["X-GitHub-Delivery"][:64],
             "event": event,
@@ -214,7 +216,7 @@ class WebhookServer:
             "did": answer.reason,
         }
         logger.info("delivery taken", extra=extra)
-        return _said(202, resource=answer.resource, did=answer.reason)
+        return _said(202, resource=answer.resource, did=answer.reason), answer.result
 
     def _healthz(self, _: web.BaseRequest) -> web.Response:
         return web.Response(text="ok\n")
