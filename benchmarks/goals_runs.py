@@ -62,6 +62,7 @@ def webhook(measured: Measured) -> list[Row]:
     return [
         at_least(scenario, "per second of one core", "/s", rate, 500),
         at_least(scenario, "of a bare handler's rate", "x", figures["ratio"], 0.5),
+        limited(scenario, "answered within, p99", "ms", [figures["answer_p99_ms"]], 100),
         limited(scenario, "growth of memory", "MiB", [figures["rss_growth_mib"]], 8),
     ]
 

@@ -50,4 +50,6 @@ def quoted(text: str, limit: int) -> str:
 def code(text: str) -> str:
     """Return one line of text as code."""
     plain = " ".join(_INVISIBLE.sub("", text).split()).replace("`", "'")
+    # GitHub shows it, but whoever looks for our marker would find it.
+    plain = plain.replace("<!--", f"<{_JOINER}!--")
     return f"`{plain or ' '}`"

@@ -85,7 +85,7 @@ async def test_what_is_refused_or_broken_has_a_fix(stage: Stage) -> None:
         other["GitHub token"].what == "the token looks like a Daytona key, not like a GitHub token"
     )
     short = await examine(stage, token=TOKEN, webhook_secret="0123456789abcde")
-    assert short["webhook secret"].verdict is Verdict.WARNING
+    assert short["webhook secret"].verdict is Verdict.FAILED
 
 
 async def test_nothing_to_ask_with_is_unknown_and_nobody_there_is_a_failure(

@@ -21,7 +21,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 async def door(notes: Notes) -> AsyncIterator[Door]:
-    limits = Limits(body=25 * 2**20, buffered=40 * 2**20, at_once=20, seconds=0.5)
+    limits = Limits(body=25 * 2**20, buffered=40 * 2**20, at_once=20, seconds=0.5, work=2.0)
     server = WebhookServer(SECRETS, notes.receive, lambda: notes.ready, CollectorRegistry(), limits)
     runner = server.runner()
     await runner.setup()

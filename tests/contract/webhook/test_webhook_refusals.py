@@ -217,6 +217,31 @@ async def test_more_than_the_door_can_take_at_once_is_told_to_come_back(
     assert {status for status, _ in await asyncio.gather(*waiting)} == {202}
 
 
+async def test_slow_senders_that_prove_nothing_take_nobodys_place(door: Door) -> None:
+    head = (
+        b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"X-Hub-Signature-256: sha256=x\r\nContent-Length: 100\r\n\r\n{"
+    )
+    slow = [await asyncio.open_connection(door.host, door.port) for _ in range(25)]
+    try:
+        for _, writer in slow:
+            writer.write(head)
+        assert (await door.post())[0] == 202
+        said = await asyncio.gather(*(reader.read() for reader, _ in slow))
+        assert all(each.startswith(b"HTTP/1.1 408") for each in said)
+    finally:
+        for _, writer in slow:
+            writer.close()
+
+
+async def test_what_takes_too_long_is_given_up_while_github_still_listens(
+    door: Door, notes: Notes
+) -> None:
+    notes.gate = asyncio.Event()
+    status, said = await door.post()
+    assert (status, said["error"]) == (503, "not done within 2 s")
+
+
 async def test_kubernetes_down_makes_the_delivery_fail_so_that_it_can_be_sent_again(
     door: Door, notes: Notes
 ) -> None:

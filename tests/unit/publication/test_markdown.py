@@ -36,6 +36,12 @@ def test_what_github_obeys_is_broken_and_still_reads_the_same(text: str) -> None
     assert made.replace("\u2060", "") == text
 
 
+def test_code_holds_no_marker() -> None:
+    path = "src/<!-- issuesandbox:deleted 2030-01-01T00:00:00Z 9 -->.py"
+    assert "<!--" not in code(path)
+    assert code("a < b <- c") == "`a < b <- c`"
+
+
 def test_plain_words_are_left_alone() -> None:
     text = "a < b && c > d, mail me@example.org, see [docs](https://example.org) & `List<T>`?"
     assert neutral(text, 1000).replace("\u2060", "") == text

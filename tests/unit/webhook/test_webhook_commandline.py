@@ -22,11 +22,12 @@ from issuesandbox.entry.settings import SettingsError
 from issuesandbox.entry.webhook.settings import load_webhook_settings
 from issuesandbox.local.send import send
 
-GOOD = {"GITHUB_WEBHOOK_SECRET": "s", "GITHUB_TOKEN": "ghp_t"}
+OLD, NEW = "0" * 16, "1" * 16
+GOOD = {"GITHUB_WEBHOOK_SECRET": OLD, "GITHUB_TOKEN": "ghp_t"}
 
 
 def test_secrets_are_several_and_may_lie_in_files(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("old, new\n")
+    (tmp_path / "secret").write_text(f"{OLD}, {NEW}\n")
     missing = tmp_path / "missing"
     given = {
         "GITHUB_WEBHOOK_SECRET_FILE": str(tmp_path / "secret"),
@@ -34,16 +35,17 @@ def test_secrets_are_several_and_may_lie_in_files(tmp_path: Path) -> None:
         "GITHUB_APP_PRIVATE_KEY_FILE": str(missing),
     }
     settings = load_webhook_settings(given)
-    assert settings.webhook_secrets == (b"old", b"new")
+    assert settings.webhook_secrets == (OLD.encode(), NEW.encode())
     assert settings.identity == "ghp_t"
-    assert set(settings.secrets()) == {"ghp_t", "old", "new"}
+    assert set(settings.secrets()) == {"ghp_t", OLD, NEW}
     assert "ghp_t" not in repr(settings)
 
 
 BAD: dict[str, dict[str, str]] = {
     "GITHUB_WEBHOOK_SECRET is not set": {"GITHUB_TOKEN": "t"},
     "GITHUB_WEBHOOK_SECRET is empty": {**GOOD, "GITHUB_WEBHOOK_SECRET": " , "},
-    "neither GITHUB_APP_ID": {"GITHUB_WEBHOOK_SECRET": "s"},
+    "fewer than 16 characters": {**GOOD, "GITHUB_WEBHOOK_SECRET": f"{OLD},{NEW[1:]}"},
+    "neither GITHUB_APP_ID": {"GITHUB_WEBHOOK_SECRET": OLD},
     "belong together": {**GOOD, "GITHUB_APP_ID": "1"},
     "ISSUESANDBOX_HTTP_PORT": {**GOOD, "ISSUESANDBOX_HTTP_PORT": "x"},
     "ISSUESANDBOX_CATCH_UP_EVERY": {**GOOD, "ISSUESANDBOX_CATCH_UP_EVERY": "soon"},

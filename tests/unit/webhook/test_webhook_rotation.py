@@ -13,7 +13,7 @@ from issuesandbox.entry.webhook.settings import WebhookSettings, load_webhook_se
 def test_a_new_secret_is_taken_up_once_and_a_broken_one_never(tmp_path: Path) -> None:  # R108
     secret, token = tmp_path / "webhook-secret", tmp_path / "token"
     environment = {"GITHUB_WEBHOOK_SECRET_FILE": str(secret), "GITHUB_TOKEN_FILE": str(token)}
-    secret.write_text("first-secret\n")
+    secret.write_text("the-first-secret\n")
     token.write_text("github_pat_" + "Ab1" * 10)
     taken: list[tuple[bytes, ...]] = []
 
@@ -23,12 +23,13 @@ def test_a_new_secret_is_taken_up_once_and_a_broken_one_never(tmp_path: Path) ->
     with kept_logs():
         rotation = Rotation(load(), load, lambda each: taken.append(each.webhook_secrets))
         rotation.look()
-        secret.write_text("second-secret,first-secret")
+        secret.write_text("the-second-secret,the-first-secret")
         rotation.look()
         rotation.look()
-        secret.write_text("")
-        rotation.look()
-        secret.write_text("second-secret,first-secret")
+        for broken in ("", "short,the-first-secret"):
+            secret.write_text(broken)
+            rotation.look()
+        secret.write_text("the-second-secret,the-first-secret")
         token.write_text("dtn_" + "a1" * 20)
         rotation.look()
-    assert taken == [(b"second-secret", b"first-secret")]
+    assert taken == [(b"the-second-secret", b"the-first-secret")]

@@ -7,7 +7,14 @@ import re
 import pytest
 from webhook_values import BOT, NOON, OWNER, STRANGER, at, issue, resource
 
-from issuesandbox.domain.webhook.commands import Command, Verb, mentions, read_command
+from issuesandbox.domain.webhook.answers import deleted_marker, was_done, with_marker
+from issuesandbox.domain.webhook.commands import (
+    STATUS_MARKER,
+    Command,
+    Verb,
+    mentions,
+    read_command,
+)
 from issuesandbox.domain.webhook.hints import CommentHint, Happening, Ignored, IssueHint
 from issuesandbox.domain.webhook.issue import Person
 from issuesandbox.domain.webhook.judge import (
@@ -18,13 +25,14 @@ from issuesandbox.domain.webhook.judge import (
     judge_issue,
     listens_to,
 )
-from issuesandbox.domain.webhook.live import ANNOTATION_ISSUE_TIME, read_live
+from issuesandbox.domain.webhook.live import ANNOTATION_ISSUE_TIME, ANNOTATION_ORDER, read_live
 from issuesandbox.domain.webhook.orders import Act, Order, Refusal, StopReason
-from issuesandbox.domain.webhook.plan import Nothing, Question, plan
+from issuesandbox.domain.webhook.plan import Change, Nothing, Question, plan
 from issuesandbox.domain.webhook.policy import Policy, PolicyError, Rules, Source, read_policy
 from issuesandbox.domain.webhook.resource_names import resource_name
 from issuesandbox.domain.webhook.signature import is_signed, sign
 from issuesandbox.domain.webhook.stamps import Stamp, moment, read_stamp
+from issuesandbox.engine.inbox.index import IssueIndex
 
 DEFAULTS = Rules()
 
@@ -251,6 +259,44 @@ def test_commands_become_orders_only_for_permitted_people() -> None:
     assert isinstance(_said("/continue"), Refusal)
     assert isinstance(_said("/run", is_open=False), Refusal)
     assert isinstance(_said("/stop", is_open=False), Order)
+
+
+def test_our_own_words_are_known_by_their_place() -> None:
+    stamp = Stamp(NOON, 9)
+    told = with_marker("It is being deleted.", deleted_marker(stamp))
+    assert was_done(stamp, [(told, at(0))])
+    assert not was_done(Stamp(NOON, 10), [(told, at(0))])
+    forged = f"changed `{deleted_marker(stamp)}`, and\n{deleted_marker(stamp)}\n\nBye."
+    assert not was_done(stamp, [(forged, at(0))])
+    assert was_done(stamp, [(f"{STATUS_MARKER} u -->\n\nSolved.", at(1))])
+    assert not was_done(stamp, [(f"`{STATUS_MARKER} u -->` is our marker", at(1))])
+
+
+def test_an_issue_that_is_gone_stops_whatever_was_ordered_since() -> None:
+    body = resource(run={}, desiredState="Running")
+    body["metadata"]["annotations"] = {ANNOTATION_ORDER: str(Stamp(at(60), 9))}
+    live = read_live(body)
+    late = plan(live, Order(Act.STOP, Stamp(NOON), reason=StopReason.CLOSED))
+    assert isinstance(late, Nothing)
+    gone = plan(live, Order(Act.STOP, Stamp(NOON), reason=StopReason.GONE))
+    assert isinstance(gone, Change)
+    assert not gone.is_running
+    assert gone.order == live.order
+
+
+def test_an_old_version_of_a_resource_hides_no_newer_one() -> None:
+    index, newer, older = IssueIndex(()), resource(), resource()
+    newer["metadata"]["resourceVersion"], older["metadata"]["resourceVersion"] = "10", "9"
+    index.put(newer)
+    index.put(older)
+    live = index.owner("acme/app", 1)
+    assert live is not None
+    assert live.version == "10"
+    # A list shows all there is, also after the store went back in time.
+    index.replace("", [older])
+    live = index.owner("acme/app", 1)
+    assert live is not None
+    assert live.version == "9"
 
 
 def test_whatever_differs_within_one_second_is_asked_of_the_issue_itself() -> None:

@@ -14,7 +14,8 @@ from issuesandbox.domain.webhook.commands import MARKER, STATUS_MARKER, Verb
 from issuesandbox.domain.webhook.live import Path
 from issuesandbox.domain.webhook.stamps import Stamp, read_stamp
 
-_DELETED = re.compile(re.escape(MARKER) + r":deleted ([0-9TZ: -]{1,60}) -->", re.ASCII)
+# On a line of its own at the very end, where nobody else's words are.
+_DELETED = re.compile(rf"^{re.escape(MARKER)}:deleted ([0-9TZ: -]{{1,60}}) -->\s*\Z", re.M | re.A)
 _BREAK = str.maketrans({"@": "@\u200b", "#": "#\u200b", "`": "'", "<": "&lt;", "\n": " "})
 
 
@@ -39,7 +40,7 @@ def was_done(stamp: Stamp, own: Iterable[tuple[str, datetime | None]]) -> bool:
         deleted = read_stamp(found[1]) if found else None
         if deleted is not None and stamp <= deleted:
             return True
-        if STATUS_MARKER in body and at is not None and at >= stamp.at:
+        if body.startswith(STATUS_MARKER) and at is not None and at >= stamp.at:
             return True
     return False
 

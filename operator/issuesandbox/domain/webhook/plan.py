@@ -132,7 +132,9 @@ def _text(live: Live, order: Order) -> IssueFacts | Question | None:
 
 def _act(live: Live, order: Order) -> Change | Question | None:
     """Return the resource after the act, if the act is newer than the last one."""
-    if order.act is Act.REFRESH or _is_late(live, order.stamp):
+    # Whatever was ordered since: an issue that is gone does not come back.
+    is_over = order.reason is StopReason.GONE
+    if order.act is Act.REFRESH or (_is_late(live, order.stamp) and not is_over):
         return None
     if _is_superseded(live, order):
         return _noted(live, order)

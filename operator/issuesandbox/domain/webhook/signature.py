@@ -9,6 +9,8 @@ import hmac
 from collections.abc import Iterable
 from functools import lru_cache
 
+# What is shorter can be found by trying.
+SHORTEST_SECRET = 16
 _PREFIX = "sha256="
 _LENGTH = len(_PREFIX) + 64
 

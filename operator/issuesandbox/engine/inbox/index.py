@@ -34,12 +34,17 @@ class IssueIndex:
             if scope in ("", live.namespace) and live.uid not in listed:
                 self._forget(live.uid)
         for body in bodies:
-            self.put(body)
+            self._take(read_live(body))
         self._missing.discard(scope)
 
     def put(self, body: Mapping[str, Any]) -> None:
-        """Take a new or changed resource."""
+        """Take a new or changed resource, unless a newer version of it is known already."""
         live = read_live(body)
+        known = self._by_uid.get(live.uid)
+        if known is None or not _is_older(live.version, known.version):
+            self._take(live)
+
+    def _take(self, live: Live) -> None:
         self._forget(live.uid)
         self._by_uid[live.uid] = live
         self._by_issue[live.repository, live.number][live.uid] = live
@@ -79,6 +84,11 @@ class IssueIndex:
         for pull in live.pulls:
             if self._by_pull.get((live.repository, pull)) == uid:
                 del self._by_pull[live.repository, pull]
+
+
+def _is_older(version: str, known: str) -> bool:
+    # The API server's versions are numbers; of others nothing is known.
+    return version.isdigit() and known.isdigit() and int(version) < int(known)
 
 
 def _goes_on(live: Live) -> bool:

@@ -115,7 +115,7 @@ class Reception:
         if not is_stop(hint, rules) and not await self._is_heard(hint.sender, rules):
             return _ignored(f"{hint.sender.login} is not listened to")
         repository = hint.issue.repository
-        if not is_stop(hint, rules):
+        if not is_stop(hint, rules) and is_permitted(hint.issue.author, rules) is None:
             hint = replace(hint, issue=await self._vouched(hint.issue, rules))
         people = asks_for(hint, rules)
         permitted = True if people else None

@@ -11,6 +11,7 @@ import msgspec
 
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.key_formats import KeyKind, flaw
+from issuesandbox.domain.webhook.signature import SHORTEST_SECRET
 from issuesandbox.entry.plugin.checks import Finding, Verdict
 from issuesandbox.entry.plugin.cluster import Cluster
 from issuesandbox.entry.plugin.credentials import GITHUB_SECRET, readable, setting
@@ -18,7 +19,6 @@ from issuesandbox.ports.errors import CallError
 
 _PUBLIC = "https://api.github.com"
 _TIMEOUT = 10.0
-_SHORTEST_SECRET = 16
 # What a run needs: clone and push, one comment, one pull request.
 _PERMISSIONS = {"contents": "write", "issues": "write", "pull_requests": "write"}
 _EVENTS = {"issues", "issue_comment", "pull_request"}
@@ -57,11 +57,11 @@ def github_findings(cluster: Cluster, home: str) -> Iterator[Finding]:
 
 def _webhook_secret(secret: str) -> Finding:
     parts = [each.strip() for each in secret.split(",")]
-    if all(len(each) >= _SHORTEST_SECRET for each in parts):
+    if all(len(each) >= SHORTEST_SECRET for each in parts):
         return Finding("webhook secret", Verdict.OK, f"{len(parts)} in use")
-    text = f"shorter than {_SHORTEST_SECRET} characters: deliveries could be forged"
+    text = f"shorter than {SHORTEST_SECRET} characters: the webhook adapter refuses it"
     fix = "openssl rand -hex 32; write it into the Secret and on the App's page"
-    return Finding("webhook secret", Verdict.WARNING, text, fix)
+    return Finding("webhook secret", Verdict.FAILED, text, fix)
 
 
 def _app(url: str, app_id: str, private: str) -> Iterator[Finding]:

@@ -52,8 +52,13 @@ class Limits:
     buffered: int = 64 * 2**20
     """All bodies on their way together, so that strangers cannot fill the memory."""
     at_once: int = 1000
+    """Deliveries that are ours and are being handled."""
+    unproven: int = 4000
+    """Bodies that are waited for: anybody can send them slowly, so they take nobody's place."""
     seconds: float = 10.0
     """GitHub waits no longer for an answer."""
+    work: float = 8.0
+    """What takes longer is given up, while GitHub still hears that it was."""
 
 
 class _Refused(Exception):
@@ -83,6 +88,7 @@ class WebhookServer:
         self._limits = limits
         self._numbers = DeliveryNumbers(registry)
         self._at_once = 0
+        self._unproven = 0
         self._buffered = 0
         self._leaving = False
         self._pages: dict[str, Callable[[web.BaseRequest], web.Response]] = {
@@ -130,12 +136,12 @@ class WebhookServer:
         began = time.perf_counter()
         event, result = "unproven", "refused"
         try:
+            body = await self._verified(request)
+            event = request.headers.get("X-GitHub-Event", "")
             if self._at_once >= self._limits.at_once:
                 raise _Refused(429, "too many deliveries at once")
             self._at_once += 1
             try:
-                body = await self._verified(request)
-                event = request.headers.get("X-GitHub-Event", "")
                 answer, result = await self._answer(event, body, request)
             finally:
                 self._at_once -= 1
@@ -170,7 +176,10 @@ class WebhookServer:
         limit = self._limits.body
         if (request.content_length or 0) > limit:
             raise _Refused(413, "the body is too large")
+        if self._unproven >= self._limits.unproven:
+            raise _Refused(429, "too many bodies are waited for")
         size = 0
+        self._unproven += 1
         try:
             chunks: list[bytes] = []
             async with asyncio.timeout(self._limits.seconds):
@@ -189,6 +198,7 @@ class WebhookServer:
             raise _Refused(400, "the body broke off") from None
         finally:
             self._buffered -= size
+            self._unproven -= 1
 
     async def _answer(
         self, event: str, body: bytes, request: web.BaseRequest
@@ -204,7 +214,10 @@ class WebhookServer:
         if not self._is_ready():
             raise _Refused(503, "not ready yet")
         try:
-            answer = await self._receive(hint)
+            async with asyncio.timeout(self._limits.work):
+                answer = await self._receive(hint)
+        except TimeoutError:
+            raise _Refused(503, f"not done within {self._limits.work:g} s") from None
         except CallError as error:
             raise _Refused(503, str(error)) from None
         if answer.result is Result.IGNORED:

@@ -28,6 +28,7 @@ from issuesandbox.adapters.github.connection import PUBLIC_GITHUB
 from issuesandbox.api.durations import Duration
 from issuesandbox.domain.key_formats import KeyKind
 from issuesandbox.domain.timings import Timings
+from issuesandbox.domain.webhook.signature import SHORTEST_SECRET
 from issuesandbox.entry.setting_texts import LEVELS, address, namespaces, timings_value, well_formed
 from issuesandbox.entry.settings import SettingsError
 
@@ -88,6 +89,11 @@ class WebhookSettings(BaseModel):
     def _is_whole(self) -> WebhookSettings:
         if not self.webhook_secrets:
             raise ValueError("GITHUB_WEBHOOK_SECRET is empty")
+        if any(len(each) < SHORTEST_SECRET for each in self.webhook_secrets):
+            raise ValueError(
+                "GITHUB_WEBHOOK_SECRET, or one of its parts between commas, has fewer than "
+                f"{SHORTEST_SECRET} characters: make one with `openssl rand -hex 32`"
+            )
         if (self.github_app_id is None) != (self.github_app_private_key is None):
             raise ValueError("GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY belong together")
         if self.github_app_id is None and self.github_token is None:
