@@ -36,5 +36,7 @@ def main() -> None:
     try:
         cli()
     except IssueSandboxError as error:
-        click.echo(f"Error: {error}", err=True)
+        from issuesandbox.entry.logs import redacted
+
+        click.echo(f"Error: {redacted(str(error))}", err=True)
         sys.exit(1)

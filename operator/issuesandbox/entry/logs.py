@@ -117,6 +117,11 @@ def configure_logs(
     set_levels(level, modules)
 
 
+def redacted(text: str) -> str:
+    """Return a text that goes around the logs, without secrets, as they would show it."""
+    return Redactor(_SECRETS).redact(text)
+
+
 def _hiding(redactor: Redactor) -> Callable[..., logging.LogRecord]:
     """Return what makes log records: without secrets from the start.
 

@@ -9,13 +9,19 @@ import shutil
 import stat
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator
+from email.parser import Parser
+from importlib import metadata
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
+import aiohttp
 import pytest
 import yaml
 from operator_stage import QUICK, Stage
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from issuesandbox.local.control_plane.ports import LOOPBACK, free_ports
 from issuesandbox.local.daytona.config import DEFAULT_KEY
@@ -55,10 +61,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             shutil.copy2(shared, root / "lib")
         packages = root / library / "site-packages"
         packages.mkdir()
-        for package in Path(sysconfig.get_path("purelib")).iterdir():
-            # What this test runs with is what the lock installs; the tree itself is not in it.
-            if "issuesandbox" not in package.name and package.name not in _TOOLS:
-                (packages / package.name).symlink_to(package)
+        for name in needed_by(wheel):
+            _link(metadata.distribution(name), packages)
         install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
         subprocess.run([*install, str(packages), str(wheel)], check=True)
         _make_read_only(root)
@@ -67,8 +71,33 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         _remove(root)
 
 
-# Only developers need these; the image has none of them.
-_TOOLS = {"pytest", "_pytest", "mypy", "ruff", "hypothesis", "pip"}
+def needed_by(wheel: Path) -> set[str]:
+    """Return what the wheel needs without its extras, and what that needs: the lock's versions."""
+    with ZipFile(wheel) as archive:
+        (listed,) = (each for each in archive.namelist() if each.endswith("/METADATA"))
+        texts = Parser().parsestr(archive.read(listed).decode()).get_all("Requires-Dist") or []
+    seen: set[tuple[str, str]] = set()
+    asked = [(text, "") for text in texts]
+    while asked:
+        text, extra = asked.pop()
+        wanted = Requirement(text)
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": extra}):
+            continue
+        name = canonicalize_name(wanted.name)
+        for part in ("", *wanted.extras):
+            if (name, part) not in seen:
+                seen.add((name, part))
+                asked += [(each, part) for each in metadata.requires(name) or ()]
+    return {name for name, _ in seen}
+
+
+def _link(package: metadata.Distribution, packages: Path) -> None:
+    """Link file by file: packages of one name space lie in one folder."""
+    for file in package.files or ():
+        if not {"..", "__pycache__"} & {*file.parts}:
+            place = packages / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(Path(str(package.locate_file(file))))
 
 
 def _make_read_only(root: Path) -> None:
@@ -122,6 +151,12 @@ def mounted(stage: Stage) -> Iterator[Path]:
     shutil.rmtree(home)
 
 
+def script_of(image: Path) -> Path:
+    """Return what the image's entry point is."""
+    (script,) = image.glob("lib/python*/site-packages/bin/issuesandbox")
+    return script
+
+
 def times(tree: Path) -> dict[Path, int]:
     return {path: path.lstat().st_mtime_ns for path in tree.rglob("*")}
 
@@ -134,13 +169,13 @@ def user_of(pid: int) -> int:
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-async def test_the_entry_point_runs_as_nobody_on_a_read_only_tree(
+async def test_the_entry_points_run_as_nobody_on_a_read_only_tree(
     stage: Stage, image: Path, mounted: Path
 ) -> None:
-    (port,) = free_ports(1)
+    port, door = free_ports(2)
     before = times(image)
     become = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
-    python = [str(image / "bin" / "python3"), "-m", "issuesandbox", "run"]
+    program = ["setpriv", *become, str(image / "bin" / "python3"), str(script_of(image))]
     environment = {
         "PYTHONHOME": str(image),
         "PYTHONSAFEPATH": "1",
@@ -157,11 +192,36 @@ async def test_the_entry_point_runs_as_nobody_on_a_read_only_tree(
         "ISSUESANDBOX_TIMINGS": json.dumps(QUICK),
     }
     log = stage.folder / "logs" / "image.log"
-    command = ["setpriv", *become, *python]
-    child = spawn("operator", command, leash=stage.leash, log=log, env=environment, cwd=Path("/"))
+    outside: dict[str, Any] = {"leash": stage.leash, "cwd": Path("/")}
+    child = spawn("operator", [*program, "run"], log=log, env=environment, **outside)
     stage.operators.append(child)
+    adapter = spawn(
+        "webhook",
+        [*program, "webhook"],
+        log=stage.folder / "logs" / "image-webhook.log",
+        env={
+            **environment,
+            "ISSUESANDBOX_HTTP_PORT": str(door),
+            "ISSUESANDBOX_WEBHOOK_DRAIN": "0s",
+            "GITHUB_WEBHOOK_SECRET": "the webhook secret",
+            "GITHUB_TOKEN": "github_pat_of_nobody",
+            "GITHUB_API_URL": f"http://{LOOPBACK}:1",
+        },
+        **outside,
+    )
+    stage.operators.append(adapter)
     await stage.apply("one")
     await stage.until_phase("one", "Idle", seconds=60)
+
+    async def open_door() -> bool:
+        assert adapter.returncode is None, f"the adapter ended: {adapter.last_lines(20)}"
+        try:
+            async with stage.http.get(f"http://{LOOPBACK}:{door}/healthz") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    await stage.until(open_door, "the adapter to start", seconds=60)
     assert user_of(child.pid) == NOBODY
     assert times(image) == before, "something was written into the image"
     await stage.delete("one")

@@ -8,11 +8,15 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
+from unittest.mock import patch
 
 import pytest
 from tests.fakes.kept_logs import kept_logs
 
+from issuesandbox.entry import cli
 from issuesandbox.entry.logs import configure_logs, set_levels
+from issuesandbox.ports.errors import IssueSandboxError
 
 KNOWN = "plain-looking-value-of-a-secret"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
@@ -106,6 +110,12 @@ def with_a_handler_added_later(secret: str) -> None:
         late.removeHandler(handler)
 
 
+def as_the_error_that_ends_a_command(text: str) -> None:
+    error = IssueSandboxError(f"it said {text}")
+    with patch.object(cli, "cli", side_effect=error), suppress(SystemExit):
+        cli.main()
+
+
 WAYS = [
     in_message,
     in_arguments,
@@ -118,6 +128,7 @@ WAYS = [
     malformed,
     with_an_own_handler,
     with_a_handler_added_later,
+    as_the_error_that_ends_a_command,
 ]
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from issuesandbox.domain.agents.shown import shown
-from issuesandbox.entry.plugin.logs import added
+from issuesandbox.entry.plugin.logs import added, print_output
 
 
 def test_only_what_is_new_is_shown_also_when_the_beginning_was_cut_off() -> None:
@@ -12,6 +16,14 @@ def test_only_what_is_new_is_shown_also_when_the_beginning_was_cut_off() -> None
     before = "x" * 1000 + "one\ntwo\n"
     assert added(before, before[600:] + "three\n") == "three\n"
     assert added("all of it is gone", "another run\n") == "another run\n"
+
+
+def test_lines_are_told_as_json_where_a_program_reads_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_output('{"result":"All \\"done\\".","type":"result"}\nplain', raw=False, output="json")
+    lines = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    assert lines == [{"line": '[done] All "done".'}, {"line": "plain"}]
 
 
 def test_messages_are_shown_in_words_and_garbage_as_it_stands() -> None:

@@ -6,12 +6,15 @@ Reads the ConfigMap that the operator keeps up to date: people need no key of Da
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 import click
+import msgspec
 
 from issuesandbox.domain.agents.shown import shown
 from issuesandbox.domain.naming import transcript_name
-from issuesandbox.entry.plugin.choice import namespace_option
+from issuesandbox.entry.plugin.choice import namespace_option, output_option
 from issuesandbox.entry.plugin.cluster import Cluster, MissingError, place
 from issuesandbox.entry.plugin.shape import run_of
 
@@ -25,16 +28,23 @@ _OVERLAP = 400
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run is over.")
 @click.option("--raw", is_flag=True, help="The agent's own lines, as it printed them.")
 @namespace_option
-def logs(name: str, follow: bool, raw: bool, namespace: str | None) -> None:
-    """Print what the agent of NAME prints; secrets are masked."""
+@output_option
+def logs(name: str, follow: bool, raw: bool, namespace: str | None, output: str) -> None:
+    """Print what the agent of NAME prints; secrets are masked.
+
+    With `-o json`, one JSON object for each line.
+    """
     cluster = Cluster.load()
+    show = partial(print_output, raw=raw, output=output)
     try:
-        _print_all(cluster, namespace or cluster.namespace, name, follow=follow, raw=raw)
+        _print_all(cluster, namespace or cluster.namespace, name, follow=follow, show=show)
     except KeyboardInterrupt:
         return  # whoever follows has seen enough
 
 
-def _print_all(cluster: Cluster, home: str, name: str, *, follow: bool, raw: bool) -> None:
+def _print_all(
+    cluster: Cluster, home: str, name: str, *, follow: bool, show: Callable[[str], None]
+) -> None:
     printed = ""
     while True:
         body = cluster.get(home, name)
@@ -42,7 +52,7 @@ def _print_all(cluster: Cluster, home: str, name: str, *, follow: bool, raw: boo
         if not run and not follow:
             raise MissingError(f"{name} had no run yet")
         text = _read(cluster, *place(body), run["id"]) if run else ""
-        print_output(added(printed, text), raw=raw)
+        show(added(printed, text))
         printed = text or printed
         if not follow or (run and run.get("outcome")):
             return
@@ -62,7 +72,7 @@ def _read(cluster: Cluster, home: str, name: str, run_id: str) -> str:
     return "".join((data or {}).values())
 
 
-def print_output(text: str, *, raw: bool) -> None:
+def print_output(text: str, *, raw: bool, output: str = "table") -> None:
     """Print what an agent printed: in words, or as it stands."""
     for line in text.splitlines() if raw else shown(text):
-        click.echo(line)
+        click.echo(msgspec.json.encode({"line": line}).decode() if output == "json" else line)
