@@ -5,6 +5,7 @@ Sums that outlive the sandboxes they are about. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -70,6 +71,15 @@ def with_run(usage: Usage | None, run: TokenUsage) -> Usage:
     )
 
 
+def own_usage(told: TokenUsage, earlier: Iterable[str | None]) -> TokenUsage:
+    """Return what a run used itself: an agent tells the cost of its whole session."""
+    if told.cost_usd is None:
+        return told
+    before = sum((Decimal(each) for each in earlier if each is not None), Decimal(0))
+    own = max(Decimal(told.cost_usd) - before, Decimal(0))
+    return told.model_copy(update={"cost_usd": _shown(own)})
+
+
 def _added(states: tuple[StateSeconds, ...], state: str, seconds: int) -> tuple[StateSeconds, ...]:
     totals = {each.state: each.seconds for each in states}
     if state not in totals and len(totals) >= MAX_STATES - 1:
@@ -86,5 +96,8 @@ def _cost(total: str | None, more: str | None) -> str | None:
     if more is None:
         return total
     # The schema gives an amount 16 characters.
-    cost = min(Decimal(total or 0) + Decimal(more), _MAX_COST)
+    return _shown(min(Decimal(total or 0) + Decimal(more), _MAX_COST))
+
+
+def _shown(cost: Decimal) -> str:
     return f"{cost.quantize(_COST_DIGITS).normalize():f}"

@@ -195,6 +195,8 @@ class Reconciler:
     async def _carry_out(
         self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
     ) -> float | None:
+        if self._is_left_too_soon(key, reading, plan):
+            return self._timings.settle_check.total_seconds()
         if ActionKind.RELEASE in (each.kind for each in plan.actions):
             await self._release(key, await self._close_run(key, reading, plan))
             return None
@@ -269,6 +271,14 @@ class Reconciler:
             followed = await self._retirement.follow(key, reading, observed)
             did = replace(did, followed=followed)
         return reading, plan, did
+
+    def _is_left_too_soon(self, key: ResourceKey, reading: Reading, plan: Plan) -> bool:
+        """Tell whether a sandbox would be left behind with an agent that nobody ends any more."""
+        desired = reading.desired
+        if self._runs is None or not (desired.deleting and desired.leave_behind):
+            return False
+        scene = scene_of(reading, plan, self._ports.clock.now())
+        return not desired.forced and not scene.still and not self._runs.may_be_left(key, scene)
 
     async def _close_run(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
         """Give the run of a resource that goes its last word."""

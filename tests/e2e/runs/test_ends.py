@@ -106,10 +106,22 @@ async def test_deleting_the_resource_ends_the_run_and_the_sandbox(runs: RunStage
     # R59
     await runs.start_operator()
     number = await runs.run_issue("forever 1")
-    await runs.until_agent_runs()
-    await runs.stage.delete("one")
+    # A sandbox that is left behind is left without its agent.
+    await runs.run_issue("forever 1", name="left", deletionPolicy="Orphan")
+    for name in ("one", "left"):
+        await runs.until_agent_runs(name)
+    for name in ("one", "left"):
+        await runs.stage.delete(name)
+    await runs.stage.until_gone("left")
+
+    async def dead() -> bool:
+        # A look that was cut off may still be waiting there for news.
+        return not await runs.processes()
+
     await runs.stage.until_gone("one")
-    assert await runs.stage.sandboxes() == []
+    await runs.stage.until(dead, "both agents to be dead", 5)
+    (sandbox,) = await runs.stage.sandboxes()
+    assert sandbox["state"] == "started"
     assert list(await runs.refs()) == MAIN_ONLY
     comments = await runs.comments(number)
     assert len(comments) == 1

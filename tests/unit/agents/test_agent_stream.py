@@ -48,6 +48,8 @@ def test_facts_of_a_run_in_progress() -> None:
         assistant("m1", TOOL),
     )
     assert facts.session_id == "s-1"
+    for hostile in ("--mcp-config=x", "a b", "", "é", "x" * 200):
+        assert read(line("system", session_id=hostile)).session_id is None
     assert facts.turns == 1
     # One line per block repeats the figures of the whole message.
     assert (facts.usage.input_tokens, facts.usage.cache_read_tokens) == (10, 5)

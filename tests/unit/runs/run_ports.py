@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tests.fakes.kube import FakeKube
 from tests.unit.runs.run_wire import Wire
 
-from issuesandbox.ports.errors import NotFound
+from issuesandbox.ports.errors import NotFound, Unavailable
 from issuesandbox.ports.github import (
     CommentView,
     IssueView,
@@ -133,6 +133,8 @@ class Hub:
             self.pushes.append((order.ref, order.old, order.new))
             return Pushed(PushVerdict.ACCEPTED)
         tip = (await self.refs()).get(order.ref, ZERO)
+        if tip == order.old:
+            raise Unavailable("somebody else is changing it")
         return Pushed(PushVerdict.ACCEPTED if tip == order.new else PushVerdict.MOVED, output)
 
 

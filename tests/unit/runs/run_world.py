@@ -86,6 +86,16 @@ class World:
         """Ask for the end, as a user does."""
         self.kube.edit(self.key.namespace, self.key.name, {"spec": {"desiredState": "Stopped"}})
 
+    def place(self) -> None:
+        """Write down the sandbox, as the pass does that made it."""
+        sandbox = {"id": "sb", "attempt": 1}
+        self.kube.edit(self.key.namespace, self.key.name, {"status": {"sandbox": sandbox}})
+
+    def trigger(self, value: str) -> None:
+        """Ask for another run."""
+        asked = {"spec": {"run": {"trigger": value}}}
+        self.kube.edit(self.key.namespace, self.key.name, asked)
+
     def pause(self, value: str | None = "true") -> None:
         """Ask for nothing to be changed, or with None for the end of that."""
         paused = {"metadata": {"annotations": {ANNOTATION_PAUSED: value}}}
@@ -95,7 +105,8 @@ class World:
         """Tell whether nothing is to come any more."""
         body = self.kube.read(self.key)
         unborn = body["spec"].get("desiredState") == "Stopped" and not self.run
-        return unborn or self.run.get("phase") == "Finished"
+        newest = self.run.get("trigger") == body["spec"]["run"]["trigger"]
+        return unborn or (newest and self.run.get("phase") == "Finished")
 
     async def live(self, wire: Wire) -> None:
         """Let an operator work until the run is finished, or until it dies."""

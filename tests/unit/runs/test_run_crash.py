@@ -19,9 +19,13 @@ EVERYWHERE = os.environ.get("ISSUESANDBOX_CRASH") == "everywhere"
 SIDE_BY_SIDE = 16
 
 
+# Not in the work tree, where it would be a change.
+SET_UP = {"setup": ["echo once >>../set_up"]}
+
+
 async def undisturbed(folder: Path) -> list[str]:
     wire = Wire()
-    world = await World.build(folder)
+    world = await World.build(folder, run=SET_UP)
     await world.live(wire)
     await check(world)
     return wire.calls
@@ -38,10 +42,11 @@ async def check(world: World) -> None:
     assert len(hub.pulls) == 1
     assert len(hub.comments) == 1
     assert run["changeTotals"]["additions"] == 1, "the agent ran once"
+    assert (world.home / "set_up").read_text() == "once\n"
 
 
 async def disturb(folder: Path, place: int, fate: Fate) -> str | None:
-    world = await World.build(folder)
+    world = await World.build(folder, run=SET_UP)
     try:
         async with asyncio.timeout(60):
             await world.live(Wire(place, fate=fate))
@@ -73,7 +78,7 @@ async def test_a_run_that_is_disturbed_at_any_call_ends_as_usual(
 
 
 async def test_two_operators_that_drive_one_run_do_everything_once(tmp_path: Path) -> None:
-    world = await World.build(tmp_path / "two")
+    world = await World.build(tmp_path / "two", run=SET_UP)
     await asyncio.gather(world.live(Wire()), world.live(Wire()))
     await check(world)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from issuesandbox.api.resource import IssueSandbox
-from issuesandbox.api.status import Comment
-from issuesandbox.api.status_run import Outcome
+from issuesandbox.api.status import Comment, Usage
+from issuesandbox.api.status_run import Outcome, TokenUsage
 from issuesandbox.domain.cleanup import CleanupPolicy
 from issuesandbox.domain.defaults import RecoveryPolicy
 from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
@@ -43,6 +43,8 @@ class Hands:
         self.asked: list[str] = []
         self.seen: list[Assignment] = []
         self.failure: CallError | None = None
+        self.dies = False
+        """The agent is dead as soon as it is killed."""
         self.told = 0
 
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
@@ -51,8 +53,12 @@ class Hands:
     async def follow(self, assignment: Assignment) -> AgentEnd:
         return await self._go("follow", assignment)
 
+    def heard(self, assignment: Assignment) -> Harvest | None:
+        return Harvest(usage=TokenUsage(input_tokens=7), transcript="log")
+
     async def kill(self, assignment: Assignment) -> None:
-        await self._go("kill", assignment)
+        if not self.dies:
+            await self._go("kill", assignment)
 
     async def collect(self, assignment: Assignment) -> Harvest | Ending:
         return await self._go("collect", assignment)
@@ -246,6 +252,40 @@ async def test_work_is_saved_in_a_second_try_unless_that_is_hopeless(
     run = driver.advance(KEY, ended).status.run
     assert run is not None
     assert run.phase.value == phase
+    driver.drop(KEY)
+
+
+@pytest.mark.parametrize(("before", "total"), [(None, 7), (5, 12)])
+async def test_what_a_cancelled_run_used_is_counted(
+    before: int | None, total: int, driver: RunDriver
+) -> None:
+    at = scene("Executing", {"desiredState": "Stopped"})
+    known = Usage(input_tokens=before) if before is not None else None
+    noted = at.resource.status.model_copy(update={"stop_requested_at": NOW, "usage": known})
+    resource = at.resource.model_copy(update={"status": noted})
+    status = driver.advance(KEY, replace(at, resource=resource, still=True)).status
+    assert status.run is not None
+    assert (status.run.outcome, status.run.transcript) == (Outcome.CANCELLED, "log")
+    assert status.usage is not None
+    assert status.usage.input_tokens == total
+    driver.drop(KEY)
+
+
+async def test_a_sandbox_is_left_behind_only_after_the_kill(
+    hands: Hands, driver: RunDriver
+) -> None:
+    resource = scene("Executing").resource
+    metadata = resource.metadata.model_copy(update={"deletion_timestamp": NOW})
+    going = replace(scene("Executing"), resource=resource.model_copy(update={"metadata": metadata}))
+    hands.failure = Unavailable("502")
+    for works in (False, True):
+        assert not driver.may_be_left(KEY, going)
+        driver.hurry(KEY, going)
+        await settle()
+        assert driver.may_be_left(KEY, going) is works
+        driver.hurry(KEY, going)
+        hands.failure, hands.dies = None, True
+    assert driver.may_be_left(KEY, scene("Executing"))
     driver.drop(KEY)
 
 

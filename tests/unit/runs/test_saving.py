@@ -26,8 +26,7 @@ async def finished(world: World, wire: Wire) -> dict[str, Any]:
 
 async def test_nothing_is_pushed_during_a_pause_and_it_is_made_up_for(tmp_path: Path) -> None:
     world = await World.build(tmp_path / "world", run={"agent": FAILS})
-    sandbox = {"id": "sb", "attempt": 1}
-    world.kube.edit(world.key.namespace, world.key.name, {"status": {"sandbox": sandbox}})
+    world.place()
     wire = Wire(named="write_token", interruption=world.pause)
     living = asyncio.create_task(world.live(wire))
     async with asyncio.timeout(60):

@@ -8,6 +8,7 @@ and types are added, so lines are parsed and never matched.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -21,6 +22,8 @@ from issuesandbox.domain.prompt import clean
 
 LONGEST_LINE: Final = 2 << 20
 _LONGEST_TEXT: Final = 16_384
+# It becomes an argument of the agent that resumes it, so it must not look like a flag.
+_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LARGEST_FIGURE: Final = 10**15
 _REFUSED: Final = (401, 403)
 _TOKENS: Final = {
@@ -112,7 +115,7 @@ class StreamReader:
             self._facts["last_words"] = text[:500]
             return
         session = told.get("session_id")
-        if isinstance(session, str) and 0 < len(session) <= 128 and session.isprintable():
+        if isinstance(session, str) and _SESSION.fullmatch(session):
             self._facts["session_id"] = session
         kind = told.get("type")
         reader = self._readers.get(kind) if isinstance(kind, str) else None

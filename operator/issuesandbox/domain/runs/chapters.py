@@ -163,9 +163,17 @@ def ruled(status: Status, cleanup: CleanupFields, recovery: RecoveryFields) -> S
     return _changed(status, effective=effective) if effective != before else status
 
 
-def agent_ended(status: Status, exit_code: int | None, verdict: str, now: datetime) -> Status:
+def agent_ended(
+    status: Status,
+    exit_code: int | None,
+    verdict: str,
+    now: datetime,
+    session_id: str | None = None,
+) -> Status:
     """Write down that the agent has ended by itself; its work is collected next."""
-    status = _changed(status, phase=RunPhase.COLLECTING, exit_code=exit_code)
+    # Some agents choose their session themselves.
+    session_id = session_id or _run(status).session_id
+    status = _changed(status, phase=RunPhase.COLLECTING, exit_code=exit_code, session_id=session_id)
     return _noted(status, ConditionType.AGENT_COMPLETED, ("Completed", verdict), now)
 
 
@@ -179,11 +187,10 @@ def doubted(status: Status, reason: str, words: str, now: datetime) -> Status:
 def harvested(status: Status, harvest: Harvest, now: datetime) -> Status:
     """Write down what the agent left behind."""
     status = _changed(
-        status,
+        used(status, harvest),
         commit=harvest.commit,
         changes=harvest.changes or None,
         change_totals=harvest.totals,
-        usage=harvest.usage,
         transcript=harvest.transcript,
     )
     summary = Summary(text=harvest.summary or None, tests=harvest.tests, changes=harvest.totals)
@@ -192,6 +199,16 @@ def harvested(status: Status, harvest: Harvest, now: datetime) -> Status:
         return status
     text = f"{harvest.totals.files} files changed."
     return _noted(status, ConditionType.CHANGES_COLLECTED, ("Collected", text), now)
+
+
+def used(status: Status, harvest: Harvest) -> Status:
+    """Write down what the agent used up, and where its output is."""
+    run = _run(status)
+    if run.outcome is not None and run.usage is None and harvest.usage is not None:
+        # The outcome was written before this was known, so it is added up now.
+        status = status.model_copy(update={"usage": with_run(status.usage, harvest.usage)})
+    transcript = harvest.transcript or run.transcript
+    return _changed(status, usage=harvest.usage or run.usage, transcript=transcript)
 
 
 def gated(status: Status, commit: str, old: str, now: datetime) -> Status:

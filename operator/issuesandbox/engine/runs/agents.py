@@ -19,6 +19,7 @@ from issuesandbox.engine.runs.sources import Hopeless
 from issuesandbox.ports.errors import NotFound
 
 _MODEL_KEY = "ANTHROPIC_API_KEY"
+_NO_SESSION = frozenset({"SessionNotFound", "SessionInUse"})
 AGENT_SECRET = "issuesandbox-agent"  # noqa: S105 - the name of a Secret
 
 
@@ -45,11 +46,14 @@ def agent_of(assignment: Assignment) -> Agent:
 
 
 def resumable(assignment: Assignment) -> str | None:
-    """Return the session to resume: the last run's, if it ran in this very sandbox."""
-    last = assignment.status.history[0] if assignment.status.history else None
-    if not assignment.asked.resume_session or last is None or last.session_id is None:
+    """Return the session to resume: that of the last run that had one in this very sandbox."""
+    if not assignment.asked.resume_session:
         return None
-    return last.session_id if last.sandbox_id == assignment.sandbox_id else None
+    for past in assignment.status.history:
+        if past.sandbox_id == assignment.sandbox_id and past.session_id is not None:
+            # Not every agent can be asked beforehand whether it still knows a session.
+            return None if past.reason in _NO_SESSION else past.session_id
+    return None
 
 
 def limits_of(assignment: Assignment, now: datetime) -> Limits:

@@ -61,6 +61,13 @@ class Assignment:
         return self.publish.enabled
 
     @property
+    def earlier_costs(self) -> tuple[str | None, ...]:
+        """Return what earlier runs of the same agent session cost."""
+        session = self.run.session_id
+        same = (each for each in self.status.history if each.session_id == session)
+        return tuple(each.cost_usd for each in same) if session is not None else ()
+
+    @property
     def transcript_name(self) -> str:
         """Return the ConfigMap of what the agent printed."""
         return transcript_name(self.key.name, self.run.id)

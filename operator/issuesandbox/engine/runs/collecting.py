@@ -28,6 +28,7 @@ from issuesandbox.domain.reported_tests import reported_tests
 from issuesandbox.domain.runs.chapters import Ending, Harvest
 from issuesandbox.domain.supervision import RunPaths
 from issuesandbox.domain.transcript import HEAD, TAIL, transcript
+from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.following import SURVIVES, Follower
 from issuesandbox.engine.runs.outside import Outside
@@ -127,7 +128,8 @@ class Collector:
         watch = await self._follower.informed_watch(assignment)
         facts, redact = await self._follower.facts(assignment), watch.redactor.redact
         kept = await self._transcript(assignment, watch.redactor)
-        harvest = Harvest(summary=redact(facts.final_text), usage=facts.usage, transcript=kept)
+        usage = own_usage(facts.usage, assignment.earlier_costs)
+        harvest = Harvest(summary=redact(facts.final_text), usage=usage, transcript=kept)
         if work is None:
             return harvest
         found = work.collection

@@ -50,6 +50,10 @@ class Crew:
         """Return the signs of life of the agent that is followed."""
         return self._follower.signs(key)
 
+    def heard(self, assignment: Assignment) -> Harvest | None:
+        """Return what is known of an agent that nobody can ask any more."""
+        return self._follower.heard(assignment)
+
     async def kill(self, assignment: Assignment) -> None:
         """Kill the agent and all that descends from it."""
         await self._follower.kill(assignment)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from issuesandbox.api.status import Status
+from issuesandbox.api.status_run import RunPhase
 from issuesandbox.domain.runs import chapters
 from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.runs.moves import Move, Scene, next_move
@@ -84,6 +85,12 @@ class RunDriver:
         scene = replace(scene, debounce=self._debounce)
         if next_move(scene) in (Move.NOTE_STOP, Move.KILL):
             self._endings.kill(key, scene)
+
+    def may_be_left(self, key: ResourceKey, scene: Scene) -> bool:
+        """Tell whether a sandbox can be left behind: no agent of ours goes on in it."""
+        kills = next_move(scene) in (Move.NOTE_STOP, Move.KILL)
+        unstarted = scene.run is None or scene.run.phase is RunPhase.PREPARING
+        return unstarted or not kills or self._endings.has_killed(key, scene)
 
     def _advance(self, key: ResourceKey, scene: Scene) -> Progress:
         move = next_move(scene)

@@ -67,6 +67,7 @@ class Endings(Mover):
 
     def cancel(self, key: ResourceKey, scene: Scene) -> Progress:
         """Write that the run was cancelled: nothing of it runs any more."""
+        status = self._as_heard(key, scene)
         self.drop(key)
         reason, words = "StopRequested", "Stopped as asked; nothing was published."
         if scene.deleting:
@@ -74,7 +75,13 @@ class Endings(Mover):
         elif not scene.stop_asked and scene.has_new_trigger:
             reason, words = "Replaced", "A new trigger replaced the run."
         ending = Ending(Outcome.CANCELLED, reason, words)
-        return self._over(scene.resource.status, ending, RunPhase.FINALIZING, scene.now)
+        return self._over(status, ending, RunPhase.FINALIZING, scene.now)
+
+    def _as_heard(self, key: ResourceKey, scene: Scene) -> Status:
+        """Return the status with what is known of an agent that cannot be asked any more."""
+        assignment = self._assignment(key, scene, "")
+        heard = self._steps.heard(assignment)
+        return chapters.used(assignment.status, heard) if heard is not None else assignment.status
 
     def time_out(self, key: ResourceKey, scene: Scene) -> Progress:
         """Write that the run is over its limit; the kill and the stop follow."""
@@ -93,10 +100,11 @@ class Endings(Mover):
 
     def give_up(self, key: ResourceKey, scene: Scene) -> Progress:
         """End a run whose sandboxes are lost."""
+        status = self._as_heard(key, scene)
         self.drop(key)
         words = scene.dead_end or "Too many sandboxes were lost during the run."
         ending = Ending(Outcome.FAILED, "SandboxLost", words)
-        return self._over(scene.resource.status, ending, RunPhase.FINALIZING, scene.now)
+        return self._over(status, ending, RunPhase.FINALIZING, scene.now)
 
     def rescue(self, key: ResourceKey, scene: Scene) -> Progress:
         """Save what a run that ended badly left in its sandbox, for a moment only."""
@@ -106,7 +114,7 @@ class Endings(Mover):
         over = scene.now - (run.finished_at or scene.now) >= self._timings.work_hold
         unreachable = scene.sandbox_id is None and scene.still and not scene.returning
         if unreachable or not at_stake:
-            return Progress(chapters.finalizing(status), timedelta(0))
+            return Progress(chapters.finalizing(self._as_heard(key, scene)), timedelta(0))
         sandbox_id = scene.sandbox_id or (status.sandbox and status.sandbox.id) or ""
         assignment = self._assignment(key, scene, sandbox_id)
         tag = f"rescue {run.id}"
@@ -116,7 +124,7 @@ class Endings(Mover):
         if found.failure is not None and not isinstance(found.failure, Invalid):
             self._errands.drop(key)
             # However late this replica came, it has tried once.
-            given_up = Progress(chapters.finalizing(status), timedelta(0))
+            given_up = Progress(chapters.finalizing(self._as_heard(key, scene)), timedelta(0))
             return given_up if over else self._again(status, found)
         if found.value is not None:
             status = chapters.harvested(status, found.value.harvest, scene.now)
@@ -156,6 +164,12 @@ class Endings(Mover):
             async with asyncio.timeout(self._timings.probe_timeout.total_seconds()):
                 comment = await self._steps.tell(assignment)
         return chapters.finished(status, comment, scene.now)
+
+    def has_killed(self, key: ResourceKey, scene: Scene) -> bool:
+        """Tell whether nothing of the run is left, as its own supervisor says."""
+        run = scene.run
+        known = self._errands.known(key, f"kill {run.id}") if run is not None else None
+        return known is not None and known.failure is None
 
     def has_told(self, key: ResourceKey, scene: Scene) -> bool:
         """Tell whether the comment says what there is to say; without one there is nothing."""

@@ -62,6 +62,14 @@ class Errands:
         found: Found[T] = errand.task.result()
         return found
 
+    def known(self, key: ResourceKey, tag: str) -> Found[Any] | None:
+        """Return what the errand with this tag found, if it has ended; begins nothing."""
+        errand = self._errands.get(key)
+        if errand is None or errand.tag != tag or not errand.task.done():
+            return None
+        found: Found[Any] = errand.task.result()
+        return found
+
     def drop(self, key: ResourceKey) -> None:
         """End whatever is under way, and forget what was found."""
         errand = self._errands.pop(key, None)

@@ -19,7 +19,7 @@ from issuesandbox.domain.agents.stream import StreamReader
 from issuesandbox.domain.agents.verdict import judge
 from issuesandbox.domain.comment import Activity
 from issuesandbox.domain.redaction import Redactor
-from issuesandbox.domain.runs.chapters import Ending
+from issuesandbox.domain.runs.chapters import Ending, Harvest
 from issuesandbox.domain.supervision import (
     EndedBy,
     Pulse,
@@ -29,6 +29,7 @@ from issuesandbox.domain.supervision import (
     start_command,
     supervisor_file,
 )
+from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.agents import (
     agent_of,
     environment_of,
@@ -114,6 +115,15 @@ class Follower(Warden):
             return None
         facts = watch.reader.facts
         return Activity(watch.redactor.redact(facts.last_tool or "") or None, facts.turns)
+
+    def heard(self, assignment: Assignment) -> Harvest | None:
+        """Return what is known of an agent that nobody can ask any more."""
+        watch = self._watches.get(assignment.key)
+        if watch is None or watch.run_id != assignment.run.id:
+            return None
+        shown = assignment.transcript_name if self._log.is_kept(assignment) else None
+        usage = own_usage(watch.reader.facts.usage, assignment.earlier_costs)
+        return Harvest(usage=usage, transcript=shown)
 
     def watch(self, assignment: Assignment) -> Watch:
         """Return what is known of the agent, from nothing if it was not followed before."""
@@ -262,13 +272,13 @@ def _end_of(pulse: Pulse, watch: Watch) -> AgentEnd:
     verdict = judge(watch.reader.facts, pulse.exit_code, pulse.ended_by)
     # The agent's last words may hold anything that it could read.
     words = watch.redactor.redact(verdict.message)
-    sure = not pulse.survivors
+    sure, session_id = not pulse.survivors, watch.reader.facts.session_id
     if verdict.ok and sure:
-        return AgentEnd(pulse.exit_code, words)
+        return AgentEnd(pulse.exit_code, words, session_id=session_id)
     if verdict.ok:
         words = f"{pulse.survivors} processes of the agent could not be killed."
         ending = Ending(Outcome.FAILED, SURVIVES, words)
-        return AgentEnd(pulse.exit_code, words, ending, sure=False)
+        return AgentEnd(pulse.exit_code, words, ending, sure=False, session_id=session_id)
     outcome = _OUTCOMES[pulse.ended_by] if pulse.ended_by is not None else Outcome.FAILED
     ending = Ending(outcome, verdict.reason, words)
-    return AgentEnd(pulse.exit_code, words, ending, sure)
+    return AgentEnd(pulse.exit_code, words, ending, sure, session_id)

@@ -39,6 +39,11 @@ class LiveLog:
         """Drop the output of a resource's agent."""
         self._logs.pop(key, None)
 
+    def is_kept(self, assignment: Assignment) -> bool:
+        """Tell whether a part of an agent's output is where people read it."""
+        log = self._logs.get(assignment.key)
+        return log is not None and log.run_id == assignment.run.id and log.kept_at is not None
+
     def take(self, assignment: Assignment, pulse: Pulse) -> bool:
         """Take what an agent printed since the last look; tell whether to keep it now."""
         log = self._logs.get(assignment.key)

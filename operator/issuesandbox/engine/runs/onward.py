@@ -104,7 +104,7 @@ class Onward(Mover):
             self._errands.drop(key)
             return self._again(status, found)
         end = found.value
-        status = chapters.agent_ended(status, end.exit_code, end.words, scene.now)
+        status = chapters.agent_ended(status, end.exit_code, end.words, scene.now, end.session_id)
         if not end.sure and end.ending is not None:
             reason = end.ending.reason or SURVIVES
             status = chapters.doubted(status, reason, end.words, scene.now)

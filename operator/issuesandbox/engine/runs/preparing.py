@@ -14,15 +14,15 @@ from issuesandbox.api.status_run import Outcome, Parent
 from issuesandbox.domain import numbers
 from issuesandbox.domain.agents.launch import Launch
 from issuesandbox.domain.prompt import IssueFacts, issue_text, sentence
-from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending, Preparation
 from issuesandbox.domain.supervision import RunPaths, kill_command, quoted, supervisor_file
-from issuesandbox.engine.runs.agents import hidden_values, launch_of, resumable
+from issuesandbox.engine.runs.agents import launch_of, resumable
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.patience import FINAL
 from issuesandbox.engine.runs.probing import probe, unprobed
+from issuesandbox.engine.runs.setting_up import set_up
 from issuesandbox.engine.runs.sources import Hopeless, Source, source_of
 from issuesandbox.ports.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from issuesandbox.ports.toolbox import TOO_SLOW, Clone
@@ -49,7 +49,7 @@ async def _prepare(assignment: Assignment, outside: Outside) -> Preparation:
         paths, session_id = await checked_in
     launch = launch_of(assignment, paths, session_id)
     commit = await _clone(assignment, outside, paths, source)
-    await _set_up(assignment, outside, paths)
+    await set_up(assignment, outside, paths)
     asked = assignment.asked
     text = issue_text(facts, prompt=asked.prompt or "", template=asked.prompt_template)
     texts = {paths.issue: text.encode(), paths.prompt: sentence(paths).encode()}
@@ -95,12 +95,13 @@ async def _session(assignment: Assignment, outside: Outside, paths: RunPaths) ->
     if past is not None:
         find = launch_of(assignment, paths, past).session_command
         seconds = outside.timings.toolbox_timeout.total_seconds()
+        found = True
         if find is not None:
             done = await outside.toolbox.execute(assignment.sandbox_id, find, seconds=seconds)
             found = done.exit_code == 0
-            outside.books.tally.count(numbers.RESUMES, numbers.OK if found else "lost")
-            if found:
-                return past
+        outside.books.tally.count(numbers.RESUMES, numbers.OK if found else "lost")
+        if found:
+            return past
     # Derived from the run, so that a repeated step chooses the same.
     return str(uuid5(NAMESPACE_URL, f"issuesandbox:{assignment.run.id}"))
 
@@ -193,24 +194,6 @@ def move_in(paths: RunPaths, fresh: str) -> str:
         f"{_GIT} -C {work} rev-parse HEAD >{done}.new; mv {done}.new {done}; fi; "
         f"rm -rf {new}; find {old} -exec rm -rf {{}} + 2>/dev/null || :; cat {done}"
     )
-
-
-async def _set_up(assignment: Assignment, outside: Outside, paths: RunPaths) -> None:
-    for number, command in enumerate(assignment.asked.setup or (), 1):
-        outside.check_charge(assignment)
-        done = await outside.toolbox.execute(
-            assignment.sandbox_id,
-            command,
-            seconds=assignment.limits.run.total_seconds(),
-            cwd=paths.work,
-        )
-        if done.exit_code != 0:
-            hide = Redactor(await hidden_values(assignment, outside))
-            raise Hopeless(
-                "SetupFailed",
-                f"spec.run.setup command {number} ended with code {done.exit_code}: "
-                f"{hide.redact(done.output).strip()[-200:]}",
-            )
 
 
 async def _facts(assignment: Assignment, outside: Outside) -> IssueFacts:

@@ -30,6 +30,8 @@ class AgentEnd:
     ending: Ending | None = None
     sure: bool = True
     """Nothing of the agent runs any more."""
+    session_id: str | None = None
+    """The agent's session, where it named one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,10 @@ class Steps(Protocol):
 
     def signs(self, key: ResourceKey) -> Signs | None:
         """Return the signs of life of the agent that is followed."""
+        ...
+
+    def heard(self, assignment: Assignment) -> Harvest | None:
+        """Return what is known of an agent that nobody can ask any more."""
         ...
 
     async def kill(self, assignment: Assignment) -> None:
