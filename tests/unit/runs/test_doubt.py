@@ -15,7 +15,7 @@ import pytest
 from issuesandbox.api.conditions import ConditionStatus, ConditionType, find
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec_cleanup import CleanupAction
-from issuesandbox.api.status import Status
+from issuesandbox.api.status import Comment, Status
 from issuesandbox.api.status_run import Outcome, RunPhase
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.cleanup import CleanupPolicy
@@ -218,6 +218,9 @@ class Crew:
 
     rescue = tell = fail
 
+    def digest(self, _: Assignment) -> str:
+        return "d"
+
     def forget(self, _: ResourceKey) -> None:
         pass
 
@@ -251,3 +254,19 @@ async def test_github_is_not_asked_every_second_to_change_its_mind() -> None:
     for refusal in (Denied("locked"), NotFound("gone")):
         _, later = await moved(Crew(refusal), "tell", resource)
         assert later == Timings().tell_limit / 4
+
+
+async def test_a_last_word_that_github_did_not_take_in_time_is_tried_again() -> None:
+    """Without a comment nobody knows how the run ended, unless GitHub wants none."""
+    resource = ended(Outcome.FAILED, doubted=False)
+    _, later = await moved(Crew(Unavailable("down")), "retell", resource)
+    assert later == Timings().refused_check
+    for refusal in (Denied("locked"), NotFound("gone")):
+        _, never = await moved(Crew(refusal), "retell", resource)
+        assert never is None
+    told = resource.status.model_copy(update={"comment": Comment(id=1, digest="d")})
+    steps: Any = Crew(Unavailable("down"))
+    endings = Endings(steps, Errands(lambda _: None), Timings(), RunLimits(), Switches())
+    for status, is_told in ((resource.status, False), (told, True)):
+        seen = resource.model_copy(update={"status": status})
+        assert endings.has_told(KEY, Scene(seen, Turn.NONE, NOW)) is is_told

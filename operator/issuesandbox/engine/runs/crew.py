@@ -93,7 +93,7 @@ class Crew:
         return await self._reporter.tell(assignment, activity)
 
     def digest(self, assignment: Assignment) -> str:
-        """Return the fingerprint of what the comment should say."""
+        """Return the fingerprint of what the comment should say; empty if there is none."""
         return self._reporter.digest(assignment)
 
     def forget(self, key: ResourceKey) -> None:

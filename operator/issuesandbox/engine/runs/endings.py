@@ -172,10 +172,10 @@ class Endings(Mover):
         return known is not None and known.failure is None
 
     def has_told(self, key: ResourceKey, scene: Scene) -> bool:
-        """Tell whether the comment says what there is to say; without one there is nothing."""
+        """Tell whether the comment says what there is to say."""
         assignment = self._assignment(key, scene, "")
-        known = assignment.status.comment
-        return known is None or known.digest == self._steps.digest(assignment)
+        known, wanted = assignment.status.comment, self._steps.digest(assignment)
+        return not wanted or (known is not None and known.digest == wanted)
 
     def retell(self, key: ResourceKey, scene: Scene) -> Progress:
         """Tell the issue what became of the sandbox."""
@@ -187,6 +187,10 @@ class Endings(Mover):
         if found is None:
             return self.waiting(assignment.status, scene)
         if found.failure is not None:
+            if assignment.status.comment is None and isinstance(found.failure, FINAL):
+                return Progress(
+                    assignment.status
+                )  # no comment is wanted there: what was found stays
             self._errands.drop(key)
             wait = found.failure.retry_after
             later = timedelta(seconds=wait) if wait else self._timings.refused_check

@@ -92,7 +92,7 @@ class Steps(Protocol):
         ...
 
     def digest(self, assignment: Assignment) -> str:
-        """Return the fingerprint of what the comment should say."""
+        """Return the fingerprint of what the comment should say; empty if there is none."""
         ...
 
     def forget(self, key: ResourceKey) -> None:
