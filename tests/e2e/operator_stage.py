@@ -229,6 +229,13 @@ class Stage:
             shown: dict[str, Any] = await answer.json()
             return shown
 
+    async def daytona_delete(self, sandbox: str) -> None:
+        """Delete a sandbox as a person does in Daytona's dashboard."""
+        headers = {"Authorization": f"Bearer {DEFAULT_KEY}"}
+        url = f"{self.simulator.url}/sandbox/{sandbox}"
+        async with self.http.delete(url, headers=headers) as answer:
+            assert answer.status < 300, await answer.text()
+
     async def plant(self, **sandbox: Any) -> None:
         """Put a sandbox at Daytona that the operator did not make."""
         await self.admin("POST", "sandboxes", {"organization": DEFAULT_ORGANIZATION, **sandbox})

@@ -67,6 +67,14 @@ class Outage(Enum):
         return self not in (Outage.NONE, Outage.LIST_EMPTY, Outage.LIST_BROKEN)
 
 
+class Starts(Enum):
+    """What becomes of starts."""
+
+    WORK = "they work"
+    IDLE = "they are accepted and have no effect"
+    REFUSED = "they are refused"
+
+
 @dataclass(slots=True)
 class Row:
     """One sandbox, with all that it ever looked like."""
@@ -127,6 +135,9 @@ class FakeDaytona:
         self.quota: int | None = None
         self.cursed = False
         """Whether every new sandbox breaks while it boots."""
+        self.keeps_names = False
+        """Whether a deletion that was accepted does not free the name."""
+        self.starts = Starts.WORK
         self.witness: Callable[[str, Row], None] = lambda verb, row: None
         """Told of every change that a call made, right after it."""
 
@@ -233,6 +244,10 @@ class FakeDaytona:
             return
         if row.view.state not in ("stopped", "archived"):
             raise Invalid("Sandbox is in an errored state")
+        if self.starts is Starts.REFUSED:
+            raise Invalid("Sandbox failed to start: no runner has its disk")
+        if self.starts is Starts.IDLE:
+            return
         passing = "restoring" if row.view.state == "archived" else "starting"
         self._begin(row, passing, state="started", desired_state="started")
         self.witness("start", row)
@@ -273,7 +288,8 @@ class FakeDaytona:
         row = self._own(sandbox_id)
         self._refuse_while_changing(row)
         self.witness("delete", row)
-        self._change(row, name=self._freed_name(row), desired_state="destroyed")
+        name = row.view.name if self.keeps_names else self._freed_name(row)
+        self._change(row, name=name, desired_state="destroyed")
         if row.view.state != "error":
             self._begin(row, "destroying", state="destroyed")
         self._silence()
@@ -309,6 +325,13 @@ class FakeDaytona:
             labels=dict(labels),
         )
         self.rows[view.id] = Row([(self._time.seconds, view)], foreign=True)
+
+    def free_names(self) -> None:
+        """Free the names that deleted sandboxes kept."""
+        self.keeps_names = False
+        for row in self.rows.values():
+            if row.view.desired_state == "destroyed" and not row.view.name.startswith("DESTROYED_"):
+                self._change(row, name=self._freed_name(row))
 
     def vanish(self, row: Row) -> None:
         """Lose a sandbox for good, from one moment to the next."""
@@ -356,7 +379,8 @@ class FakeDaytona:
 
     def _holds(self, row: Row, name: str) -> bool:
         view = row.view
-        return view.name == name and view.organization_id == self.organization
+        held = view.name == name and view.state != "destroyed"
+        return held and view.organization_id == self.organization
 
     def _freed_name(self, row: Row) -> str:
         # Daytona renames what it deletes, so that the name can be used again at once.

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.fakes.clock import FakeClock, FakeTime
-from tests.fakes.daytona import GET_CACHED, FakeDaytona, Outage, Row
+from tests.fakes.daytona import GET_CACHED, FakeDaytona, Outage, Row, Starts
 from tests.fakes.kube import Body, FakeKube
 from tests.fakes.operator_process import OperatorProcess
 from tests.fakes.oracle import Oracle, finished_run, issue_of
@@ -94,7 +94,8 @@ class World:
         """End everything that is wrong with the world, but undo nothing."""
         self.daytona.outage = Outage.NONE
         self.daytona.quota = None
-        self.daytona.cursed = False
+        self.daytona.cursed, self.daytona.starts = False, Starts.WORK
+        self.daytona.free_names()
         self.daytona.caches_gets, self.daytona.shy, self.daytona.list_lag = False, False, 0.0
         for operator in self.operators:
             operator.machine_clock.set_ahead(timedelta(0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.fakes.daytona import FakeDaytona, Outage, Row
+from tests.fakes.daytona import FakeDaytona, Outage, Row, Starts
 from tests.fakes.operator_process import INSTALLATION
 from tests.fakes.wire import Fate
 
@@ -77,6 +77,11 @@ WEATHER: dict[str, Callable[[FakeDaytona], None]] = {
     "it has room": _set(quota=None),
     "what it makes breaks": _set(cursed=True),
     "what it makes works": _set(cursed=False),
+    "what it deletes keeps its name": _set(keeps_names=True),
+    "what it deleted frees its name": FakeDaytona.free_names,
+    "its starts have no effect": _set(starts=Starts.IDLE),
+    "it refuses to start": _set(starts=Starts.REFUSED),
+    "its starts work": _set(starts=Starts.WORK),
 }
 
 # Somebody else's sandboxes: without labels, of another installation, of ours but for another

@@ -19,7 +19,7 @@ from issuesandbox.domain import steps_making as making
 from issuesandbox.domain.model import Desired, Holder, Observed, Plan, Want
 from issuesandbox.domain.sandbox import Present, SandboxView, Unknown
 from issuesandbox.domain.situation import Situation
-from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.domain.states import AT_REST, Sight, sight_of, sight_of_state
 from issuesandbox.domain.table import REVIVALS, REVIVING, TABLE, Cell, Step
 from issuesandbox.domain.timings import Timings
 
@@ -105,9 +105,10 @@ def _overdue(situation: Situation, cell: Cell) -> bool:
         intent = memory.intent
         began = intent.at if intent and intent.kind is IntentKind.RECOVER else None
     if cell.step is Step.START:
-        if memory.failed_starts >= _START_TRIES:
-            return True
         began = memory.start_asked_at
+        fell_back = began is not None and sight_of_state(memory.state) not in AT_REST
+        if memory.failed_starts + fell_back >= _START_TRIES:
+            return True
     return began is not None and situation.now - began >= limit
 
 

@@ -64,6 +64,9 @@ _BY_STATE: dict[str | None, Sight] = {
 }
 
 
+AT_REST = frozenset({Sight.STOPPED, Sight.ARCHIVED})
+
+
 def sight_of(sandbox: SandboxView) -> Sight:
     """Return what a sandbox that Daytona showed means."""
     if sandbox.desired_state == "destroyed":

@@ -28,11 +28,10 @@ from issuesandbox.domain.cleanup import (
 )
 from issuesandbox.domain.model import Memory, Revival, Want
 from issuesandbox.domain.runs.health import Cure, cure_of
-from issuesandbox.domain.states import Sight
+from issuesandbox.domain.states import AT_REST, Sight
 
 # A run that ends so may leave an agent behind: only a stop of the sandbox surely ends it.
 _UNSAFE = frozenset({Outcome.CANCELLED, Outcome.TIMED_OUT})
-_STOPPED = frozenset({Sight.STOPPED, Sight.ARCHIVED})
 _STOPPING_STATES = frozenset({"stopping", "pausing"})
 
 
@@ -242,7 +241,7 @@ def stop_reason(before: str | None, wish: Wanted, sight: Sight) -> str | None:
     """Return what to persist as the reason of our stop; it also proves that the stop was seen."""
     if wish.want is Want.RUNNING and sight is Sight.RUNNING:
         return None
-    if wish.want is Want.STOPPED and sight in _STOPPED:
+    if wish.want is Want.STOPPED and sight in AT_REST:
         return before or wish.reason
     return before
 

@@ -267,7 +267,8 @@ class Reconciler:
         # Only now, so that the call did not wait for it.
         reading = self._reread(announced) if announced is not None else reading
         did = Did(tuple(done), created, failure, failed)
-        if not plan.actions:
+        if not plan.actions or isinstance(failure, Conflict):
+            # Who waits for a name may wait for a retired one.
             followed = await self._retirement.follow(key, reading, observed)
             did = replace(did, followed=followed)
         return reading, plan, did

@@ -27,7 +27,7 @@ from issuesandbox.domain.flags import unmet
 from issuesandbox.domain.model import NAME_TAKEN, ActionKind, Plan, Want
 from issuesandbox.domain.naming import attempt_of
 from issuesandbox.domain.sandbox import SandboxId, SandboxView
-from issuesandbox.domain.states import Sight, is_live, sight_of, sight_of_state
+from issuesandbox.domain.states import AT_REST, Sight, is_live, sight_of, sight_of_state
 from issuesandbox.domain.steps_making import UNDELETABLE
 from issuesandbox.domain.usage import booked, sized
 from issuesandbox.domain.wanted import Turn, Wanted, stop_reason
@@ -43,8 +43,7 @@ _COUNTED = {
 }
 
 
-_AT_REST = frozenset({Sight.STOPPED, Sight.ARCHIVED})
-_ON_THE_WAY = _AT_REST | {Sight.STARTING, Sight.RESTORING}
+_ON_THE_WAY = AT_REST | {Sight.STARTING, Sight.RESTORING}
 _ENDING = frozenset({CLEANUP, "Deleting"})
 _WAY_OUT = (
     "The deletion makes no progress; when the sandbox is dealt with by hand, annotate the "
@@ -132,8 +131,9 @@ def next_status(
     if ActionKind.RECOVER in findings.done and status.sandbox is not None:
         sandbox = status.sandbox.model_copy(update={"recovered_at": now})
         status = status.model_copy(update={"sandbox": sandbox})
-    if plan.last_try and findings.refused and status.intent is not None:
-        undeletable = status.intent.model_copy(update={"reason": UNDELETABLE})
+    intent = status.intent
+    if plan.last_try and findings.refused and intent and intent.kind is IntentKind.DELETE:
+        undeletable = intent.model_copy(update={"reason": UNDELETABLE})
         status = status.model_copy(update={"intent": undeletable})
     if findings.retired_gone is not None:
         status = _confirmed_gone(status, findings.retired_gone, now)
@@ -212,7 +212,7 @@ def _with_start(
     asked_at, failed = sandbox.start_asked_at, sandbox.failed_starts or 0
     if sandbox.id != known.id or wish.want is not Want.RUNNING or sight not in _ON_THE_WAY:
         asked_at, failed = None, 0
-    elif sight in _AT_REST and sight_of_state(known.state) not in _AT_REST and asked_at:
+    elif sight in AT_REST and sight_of_state(known.state) not in AT_REST and asked_at:
         asked_at, failed = None, failed + 1
     if ActionKind.START in findings.done:
         asked_at = asked_at or now

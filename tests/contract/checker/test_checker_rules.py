@@ -108,6 +108,14 @@ def recover_while_frozen(paper: Paper) -> None:
     paper.call("sandbox.recover", "s1")
 
 
+def orphan_reaped_while_frozen(paper: Paper) -> None:
+    paper.state("o1", "started", before=None, cause="admin", uid="uid-gone", number="99")
+    paper.frozen.append(Span(paper.moment()))
+    paper.pass_time()
+    paper.call("sandbox.delete", "o1")
+    paper.state("o1", "destroyed")
+
+
 def outcome_changed(paper: Paper) -> None:
     paper.see(run={"outcome": "TimedOut"})
     paper.see(run={"outcome": "Failed"})
@@ -263,6 +271,7 @@ PLANTED: dict[Callable[[Paper], None], str] = {
     deletion_of_a_stopped_one_while_paused: "hands-off-while-paused",
     comment_while_paused: "hands-off-while-paused",
     recover_while_frozen: "hands-off-while-paused",
+    orphan_reaped_while_frozen: "hands-off-while-paused",
     outcome_changed: "outcome-once",
     outcome_lost: "outcome-once",
     outcome_rewritten_in_history: "outcome-once",

@@ -22,6 +22,7 @@ async def test_a_freeze_stops_everything_but_the_end_of_what_runs(
         return (await stage.condition("runs", "Synced")).get("reason") == "ReconcilePaused"
 
     await stage.until(held, "the freeze", seconds=10)
+    await stage.guard.freeze()
     await stage.apply("new", 2)
 
     async def told() -> bool:
@@ -31,15 +32,16 @@ async def test_a_freeze_stops_everything_but_the_end_of_what_runs(
     assert "sandbox" not in await stage.status("new")
     await stage.patch("runs", {"spec": {"desiredState": "Stopped"}})
     await stage.until_phase("runs", "Stopped")
+    await stage.guard.unfreeze()
     await asyncio.to_thread(plugin, "unfreeze", *home)
     await stage.until_phase("new", "Idle", seconds=20)
 
 
 async def test_a_limit_is_raised_while_others_wait(stage: Stage) -> None:
     await stage.start_operator(ISSUESANDBOX_MAX_SANDBOXES="1")
-    for number in (1, 2):
-        await stage.apply(f"issue-{number}", number)
+    await stage.apply("issue-1", 1)
     await stage.until_phase("issue-1", "Idle")
+    await stage.apply("issue-2", 2)
     await stage.until_phase("issue-2", "Queued")
     body = {
         "apiVersion": "v1",

@@ -36,30 +36,58 @@ async def test_a_deletion_that_is_stuck_says_so_and_can_be_let_go_by_hand(stage:
     assert [each["id"] for each in await stage.sandboxes()] == [sandbox], "nobody deleted it"
 
 
-async def test_what_is_broken_and_cannot_be_deleted_is_left_for_another_name(stage: Stage) -> None:
-    sandbox = await running(stage, deletion_stuck="1s", deletion_pause="500ms")
-    await stage.fault(**BUSY)
-    broken = {"state": "error", "reason": "planted"}
-    await stage.admin("POST", f"sandboxes/{sandbox}/state", broken)
-
-    async def moved() -> bool:
-        return (await stage.status("one"))["sandbox"].get("name") == "claude-issue-1-g2"
-
+async def test_what_cannot_be_deleted_or_started_is_left_for_another(stage: Stage) -> None:
+    # R11, R24: side by side, since each waits for the same limits.
+    await stage.start_operator(
+        ISSUESANDBOX_TIMINGS=stage.timings(deletion_stuck="1s", deletion_pause="500ms")
+    )
+    names = ("refused", "hidden", "destroying", "unstartable")
+    for number, name in enumerate(names, 1):
+        await stage.apply(name, number)
+    refused, hidden, destroying, unstartable = [
+        str((await stage.until_phase(name, "Idle"))["sandbox"]["id"]) for name in names
+    ]
     # Two live for one issue: the broken one cannot go, which is what this rule is for.
     stage.guard.lapse("one-live-sandbox")
-    await stage.until(moved, "the second generation of the name")
-    await stage.until_phase("one", "Idle")
-    retired = [each["id"] for each in (await stage.status("one"))["retired"]]
-    assert retired == [sandbox]
+    await stage.fault(**BUSY, sandbox=refused)
+    for each in (hidden, destroying):
+        await stage.fault(kind="sandbox.delete", fault="kept_name", sandbox=each)
+        await stage.fault(kind="sandbox.delete", fault="stuck_transition", sandbox=each)
+    await stage.fault(kind="sandbox.start", fault="status", status=400, sandbox=unstartable)
+    for each in (refused, hidden):
+        planted = {"state": "error", "reason": "planted"}
+        await stage.admin("POST", f"sandboxes/{each}/state", planted)
+    await stage.daytona_delete(destroying)
+    resting = {"state": "stopped", "desired": "stopped"}
+    await stage.admin("POST", f"sandboxes/{unstartable}/state", resting)
+
+    told: set[str] = set()
+
+    async def all_told() -> bool:
+        for name in ("hidden", "destroying"):
+            if (await stage.condition(name, "Synced")).get("reason") == "NameTaken":
+                told.add(name)
+        return len(told) == 2
+
+    await stage.until(all_told, "both to say that the name is taken")
+
+    async def moved() -> bool:
+        found = [(await stage.status(name))["sandbox"].get("name") for name in names[:3]]
+        return found == [f"claude-issue-{number}-g2" for number in (1, 2, 3)]
+
+    await stage.until(moved, "the second generation of the names")
+    for name in names:
+        status = await stage.until_phase(name, "Idle")
+        assert status["sandbox"]["id"] not in (refused, hidden, destroying, unstartable)
+    assert len(await stage.calls("sandbox.start")) == 2
+    retired = [each["id"] for each in (await stage.status("refused"))["retired"]]
+    assert retired == [refused]
     await stage.clear_faults()
 
     async def confirmed() -> bool:
-        return bool((await stage.status("one"))["retired"][0].get("goneAt"))
+        return bool((await stage.status("refused"))["retired"][0].get("goneAt"))
 
     await stage.until(confirmed, "the first one to be gone after all")
-    # A broken one that is deleted is hidden first, and destroyed later.
-    names = [each["name"] for each in await stage.sandboxes()]
-    assert [name for name in names if not name.startswith("DESTROYED_")] == ["claude-issue-1-g2"]
 
 
 async def test_while_too_many_are_broken_none_is_replaced(stage: Stage) -> None:
@@ -86,7 +114,18 @@ async def test_while_too_many_are_broken_none_is_replaced(stage: Stage) -> None:
         }
 
     await stage.until(held, "all to be held by the breaker")
+    # Nor by an operator that has just begun and cannot tell how many they are.
+    assert await stage.operators.pop().stop() == 0
+    await stage.fault(kind="sandbox.list", fault="status", status=503)
+    looks = len(await stage.calls("sandbox.get"))
+    stage.spawn_operator()
+
+    async def looked() -> bool:
+        return len(await stage.calls("sandbox.get")) >= looks + 2 * len(names)
+
+    await stage.until(looked, "all to be looked at again")
     assert await stage.calls("sandbox.delete") == []
+    await stage.clear_faults()
     for sandbox in before:
         healthy = {"state": "started", "desired": "started"}
         await stage.admin("POST", f"sandboxes/{sandbox}/state", healthy)

@@ -35,6 +35,7 @@ async def test_one_command_stops_every_run_also_under_a_freeze(runs: RunStage) -
         return condition.get("reason") == "ReconcilePaused"
 
     await runs.stage.until(frozen, "the freeze", 15)
+    await runs.stage.guard.freeze()
     assert await runs.processes(), "a freeze ends nothing by itself"
     asked = time.monotonic()
     # In the runbook for all namespaces; here are others' too.
@@ -48,6 +49,7 @@ async def test_one_command_stops_every_run_also_under_a_freeze(runs: RunStage) -
         await runs.stage.until(partial(_cancelled, runs, name), f"{name} to be over", 30)
     assert time.monotonic() - asked < 30
     # GitHub is told when the freeze is lifted.
+    await runs.stage.guard.unfreeze()
     await asyncio.to_thread(kubectl_isb, runs, "unfreeze", "--operator-namespace", home)
     for name in NAMES:
         await runs.until_finished(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from issuesandbox.local.checker.evidence import Evidence, Moment, Object, Span, Violation
 from issuesandbox.local.checker.journals import Act, Call
@@ -42,11 +42,26 @@ _SPOKEN = frozenset({"pull_request.opened", "issue_comment.created", "issue_comm
 def hands_off_while_paused(evidence: Evidence) -> Iterator[Violation]:
     """While paused or frozen only kill, stop and delete of what was asked to end."""
     by_uid = by_resource(evidence)
-    for resource in resources(evidence):
+    known = resources(evidence)
+    yield from _orphans_touched(evidence, by_uid, {each.uid for each in known})
+    for resource in known:
         for span in (*resource.paused(), *evidence.frozen):
             for life in by_uid.get(resource.uid, ()):
                 yield from _calls_during(evidence, resource, life, span)
             yield from _acts_during(evidence, resource, span)
+
+
+def _orphans_touched(
+    evidence: Evidence, by_uid: Mapping[str, Sequence[Life]], known: set[str]
+) -> Iterator[Violation]:
+    """Nobody asked for the end of what no resource owns, so a freeze holds that as well."""
+    orphans = {life.id for uid, lives in by_uid.items() if uid not in known for life in lives}
+    for call in evidence.daytona.calls:
+        if call.sandbox not in orphans or call.kind in _HARMLESS:
+            continue
+        if any(_is_in(evidence, call, span) for span in evidence.frozen):
+            text = f"{call.kind} of sandbox {call.sandbox}, which no resource owns, while frozen"
+            yield Violation("hands-off-while-paused", call.at, str(call.sandbox), text)
 
 
 def _calls_during(
