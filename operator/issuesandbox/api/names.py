@@ -46,4 +46,8 @@ ANNOTATION_FORCE_FINALIZE: Final = f"{GROUP}/force-finalize"
 SETTINGS_MAP: Final = "issuesandbox"
 FREEZE_MAP: Final = "issuesandbox-freeze"
 STATUS_MAP: Final = "issuesandbox-status"
+# Beside them the webhook adapter's: its policy, under one key, and how far its catch-up came.
+POLICY_MAP: Final = "issuesandbox-webhook-policy"
+POLICY_KEY: Final = "policy.yaml"
+CURSOR_MAP: Final = "issuesandbox-webhook-cursor"
 OPERATOR_NAMESPACE: Final = "issuesandbox-system"

@@ -109,6 +109,10 @@ def test_doctor_finds_what_is_missing_and_how_to_repair_it(plugin: Plugin) -> No
     assert rows["CRD"]["verdict"] == "ok"
     assert rows["your rights"]["verdict"] == "ok"
     assert "may not watch issuesandboxes" in rows["its rights"]["what"]
+    assert "get namespaces" in rows["its rights"]["what"]
+    assert "watch configmaps issuesandbox-freeze" in rows["its rights"]["what"]
+    assert "may not watch issuesandboxes" in rows["adapter's rights"]["what"]
+    assert rows["policy"]["what"] == "there is none; the defaults are in force"
     assert rows["operator"]["verdict"] == "FAILED"
     assert rows["operator"]["fix"] == "kubectl apply -k manifests/base"
     assert rows["leases"]["verdict"] == "FAILED"
@@ -124,10 +128,16 @@ def test_doctor_is_content_with_the_shipped_deployment(plugin: Plugin) -> None:
         *("-n", plugin.namespace, "create", "secret", "generic", "issuesandbox-daytona"),
         "--from-literal=api-key= has blanks ",
     )
+    plugin.access.kubectl(
+        *("-n", plugin.namespace, "create", "configmap", "issuesandbox-webhook-policy"),
+        "--from-literal=policy.yaml=defaults: {colour: red}",
+    )
     rows = {
         row["check"]: row for row in plugin.json("doctor", "--operator-namespace", plugin.namespace)
     }
     assert rows["operator"]["what"] == "0 of 1 replicas are ready"
+    assert rows["policy"]["verdict"] == "FAILED"
+    assert "colour" in rows["policy"]["what"]
     assert rows["Secret issuesandbox-daytona"]["verdict"] == "ok"
     assert rows["Daytona key"]["what"] == "the key has spaces or line breaks in it"
     assert "has blanks" not in json.dumps(rows)

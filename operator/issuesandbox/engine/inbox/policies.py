@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from issuesandbox.api.names import POLICY_KEY
 from issuesandbox.domain.webhook.policy import Policy, PolicyError, read_policy
 from issuesandbox.ports.errors import CallError
 from issuesandbox.ports.inbox import Record, Records
 from issuesandbox.ports.resources import EventNote
 
-POLICY_KEY = "policy.yaml"
 # A watch tells of changes; this is for those that it missed.
 _TICK = 60.0
 _RETRY = 3.0

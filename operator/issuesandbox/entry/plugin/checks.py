@@ -13,7 +13,7 @@ import click
 import yaml
 
 from issuesandbox.api.crd import render_crd
-from issuesandbox.api.names import CRD_NAME, FREEZE_MAP, STATUS_MAP
+from issuesandbox.api.names import CRD_NAME, FREEZE_MAP, POLICY_KEY, POLICY_MAP, STATUS_MAP
 from issuesandbox.clock import SystemClock
 from issuesandbox.entry.plugin.cluster import Cluster, MissingError, failures
 from issuesandbox.entry.plugin.credentials import DAYTONA_SECRET, GITHUB_SECRET
@@ -21,6 +21,7 @@ from issuesandbox.entry.plugin.settings_status import opinion_of
 from issuesandbox.entry.plugin.shape import span
 
 OPERATOR = "issuesandbox-operator"
+ADAPTER = "issuesandbox-webhook"
 _OLDEST_SERVER = (1, 31)
 _SKEW = timedelta(seconds=5)
 _LEASE_AGE = timedelta(seconds=30)
@@ -49,15 +50,21 @@ def examine(cluster: Cluster, home: str) -> list[Finding]:
     """Look at everything; a check that the caller may not make is unknown."""
     from issuesandbox.entry.plugin.checks_daytona import daytona_findings
     from issuesandbox.entry.plugin.checks_github import github_findings
-    from issuesandbox.entry.plugin.checks_rights import callers_rights, operators_rights
+    from issuesandbox.entry.plugin.checks_rights import (
+        adapters_rights,
+        callers_rights,
+        operators_rights,
+    )
 
     checks = {
         "CRD": _crd,
         "your rights": callers_rights,
         "its rights": operators_rights,
+        "adapter's rights": adapters_rights,
         "operator": _operator,
         "leases": _leases,
         "settings": _settings,
+        "policy": _policy,
         "secrets": _secrets,
         "Daytona": daytona_findings,
         "GitHub": github_findings,
@@ -190,6 +197,24 @@ def _settings(cluster: Cluster, home: str) -> Iterator[Finding]:
         since = f"by {freeze.get('by', 'somebody')} since {freeze.get('at', '?')}"
         text = f"{since}: {freeze.get('reason', 'no reason given')}"
         yield Finding("freeze", Verdict.WARNING, text, "kubectl isb unfreeze")
+
+
+def _policy(cluster: Cluster, home: str) -> Iterator[Finding]:
+    from issuesandbox.domain.webhook.policy import PolicyError, read_policy
+
+    stored = cluster.config_map(home, POLICY_MAP)
+    if stored is None:
+        yield Finding("policy", Verdict.OK, "there is none; the defaults are in force")
+        return
+    edit = f"kubectl -n {home} edit configmap {POLICY_MAP}"
+    try:
+        if POLICY_KEY not in stored:
+            raise PolicyError(f"the ConfigMap has no key `{POLICY_KEY}`")
+        read_policy(stored[POLICY_KEY])
+    except PolicyError as error:
+        yield Finding("policy", Verdict.FAILED, str(error), edit)
+    else:
+        yield Finding("policy", Verdict.OK, "can be used")
 
 
 def _secrets(cluster: Cluster, home: str) -> Iterator[Finding]:

@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from issuesandbox.api.names import GROUP, PLURAL
-from issuesandbox.entry.plugin.checks import OPERATOR, Finding, Verdict
+from issuesandbox.api.names import (
+    CURSOR_MAP,
+    FREEZE_MAP,
+    GROUP,
+    PLURAL,
+    POLICY_MAP,
+    SETTINGS_MAP,
+    STATUS_MAP,
+)
+from issuesandbox.entry.plugin.checks import ADAPTER, OPERATOR, Finding, Verdict
 from issuesandbox.entry.plugin.cluster import Cluster, failures
 
 
-class _Right(NamedTuple):
+class Right(NamedTuple):
+    """What an account may do, where the resources are or only beside the operator."""
+
     group: str
     resource: str
     verb: str
+    name: str = ""
     in_operator_namespace: bool = False
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.resource}"
+        return f"{self.verb} {self.resource}{f' {self.name}' if self.name else ''}"
 
+
+def _at_home(group: str, resource: str, verb: str, name: str = "") -> Right:
+    return Right(group, resource, verb, name, in_operator_namespace=True)
+
+
+_LEASES, _EVENTS = "coordination.k8s.io", "events.k8s.io"
 
 # One for each rule of the manifests: what is missing is a whole rule, never a single verb.
-_OPERATORS = (
-    _Right(GROUP, PLURAL, "watch"),
-    _Right(GROUP, f"{PLURAL}/status", "patch"),
-    _Right("events.k8s.io", "events", "create"),
-    _Right("", "configmaps", "create"),
-    _Right("", "secrets", "get"),
-    _Right("coordination.k8s.io", "leases", "update", in_operator_namespace=True),
+OPERATORS = (
+    Right(GROUP, PLURAL, "watch"),
+    Right(GROUP, f"{PLURAL}/status", "patch"),
+    Right(_EVENTS, "events", "create"),
+    Right("", "configmaps", "create"),
+    Right("", "secrets", "get"),
+    _at_home("", "namespaces", "get"),
+    _at_home(_LEASES, "leases", "update"),
+    _at_home("", "configmaps", "watch", SETTINGS_MAP),
+    _at_home("", "configmaps", "watch", FREEZE_MAP),
+    _at_home("", "configmaps", "get", STATUS_MAP),
+)
+ADAPTERS = (
+    Right(GROUP, PLURAL, "watch"),
+    _at_home("", "configmaps", "watch", POLICY_MAP),
+    _at_home("", "configmaps", "patch", CURSOR_MAP),
+    _at_home(_LEASES, "leases", "update", "issuesandbox-webhook-catch-up"),
+    _at_home(_LEASES, "leases", "create"),
+    _at_home(_EVENTS, "events", "create"),
 )
 
 
@@ -35,7 +64,7 @@ def callers_rights(cluster: Cluster, _: str) -> Iterator[Finding]:
     """Say whether the caller may edit resources in the namespace of their kubeconfig."""
     place = cluster.namespace
     verbs = ("get", "list", "watch", "create", "patch", "delete")
-    missing = [verb for verb in verbs if not _may(_Right(GROUP, PLURAL, verb), place)]
+    missing = [verb for verb in verbs if not _may(Right(GROUP, PLURAL, verb), place)]
     if missing:
         text = f"you may not {', '.join(missing)} {PLURAL} in {place}"
         yield Finding("your rights", Verdict.WARNING, text, "ask for the role edit there")
@@ -45,20 +74,30 @@ def callers_rights(cluster: Cluster, _: str) -> Iterator[Finding]:
 
 def operators_rights(cluster: Cluster, home: str) -> Iterator[Finding]:
     """Say whether the operator's account has its rights where the caller looks."""
-    user = f"system:serviceaccount:{home}:{OPERATOR}"
+    yield _accounts_rights("its rights", OPERATOR, OPERATORS, cluster, home)
+
+
+def adapters_rights(cluster: Cluster, home: str) -> Iterator[Finding]:
+    """Say the same of the webhook adapter's account."""
+    yield _accounts_rights("adapter's rights", ADAPTER, ADAPTERS, cluster, home)
+
+
+def _accounts_rights(
+    check: str, account: str, rights: Sequence[Right], cluster: Cluster, home: str
+) -> Finding:
+    user = f"system:serviceaccount:{home}:{account}"
     missing = [
         str(right)
-        for right in _OPERATORS
+        for right in rights
         if not _may(right, home if right.in_operator_namespace else cluster.namespace, user)
     ]
     if missing:
-        text = f"{OPERATOR} may not {', '.join(missing)} for resources in {cluster.namespace}"
-        yield Finding("its rights", Verdict.FAILED, text, "kubectl apply -k manifests/base")
-    else:
-        yield Finding("its rights", Verdict.OK, f"{OPERATOR} may look after {cluster.namespace}")
+        text = f"{account} may not {', '.join(missing)} for resources in {cluster.namespace}"
+        return Finding(check, Verdict.FAILED, text, "kubectl apply -k manifests/base")
+    return Finding(check, Verdict.OK, f"{account} may look after {cluster.namespace}")
 
 
-def _may(right: _Right, namespace: str, user: str | None = None) -> bool:
+def _may(right: Right, namespace: str, user: str | None = None) -> bool:
     from kubernetes import client
 
     resource, _, part = right.resource.partition("/")
@@ -67,6 +106,8 @@ def _may(right: _Right, namespace: str, user: str | None = None) -> bool:
         "resource": resource,
         "subresource": part,
         "verb": right.verb,
+        # A namespace is an object in itself.
+        "name": namespace if resource == "namespaces" else right.name,
         "namespace": namespace,
     }
     api: Any = client.AuthorizationV1Api()

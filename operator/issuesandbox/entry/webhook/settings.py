@@ -26,6 +26,7 @@ from pydantic import (
 from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import PUBLIC_GITHUB
 from issuesandbox.api.durations import Duration
+from issuesandbox.api.names import CURSOR_MAP, POLICY_MAP
 from issuesandbox.domain.key_formats import KeyKind
 from issuesandbox.domain.timings import Timings
 from issuesandbox.domain.webhook.signature import SHORTEST_SECRET
@@ -66,8 +67,8 @@ class WebhookSettings(BaseModel):
         alias="ISSUESANDBOX_WEBHOOK_NAMESPACE",
         description="Where resources are made if the policy does not say. Default: our own.",
     )
-    policy: str = Field("issuesandbox-webhook-policy", alias="ISSUESANDBOX_WEBHOOK_POLICY")
-    cursor: str = Field("issuesandbox-webhook-cursor", alias="ISSUESANDBOX_WEBHOOK_CURSOR")
+    policy: str = Field(POLICY_MAP, alias="ISSUESANDBOX_WEBHOOK_POLICY")
+    cursor: str = Field(CURSOR_MAP, alias="ISSUESANDBOX_WEBHOOK_CURSOR")
     naming: Literal["Number", "GlobalId"] = Field("Number", alias="ISSUESANDBOX_NAMING")
     catch_up_every: Annotated[timedelta, BeforeValidator(_duration)] = Field(
         timedelta(minutes=10), alias="ISSUESANDBOX_CATCH_UP_EVERY"
