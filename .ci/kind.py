@@ -26,6 +26,7 @@ TOOLS = {
 SECRETS = (
     ("DAYTONA_API_KEY", "issuesandbox-daytona", "api-key"),
     ("GITHUB_TOKEN", "issuesandbox-github", "token"),
+    ("GITHUB_READ_TOKEN", "issuesandbox-github", "read-token"),
     ("GITHUB_WEBHOOK_SECRET", "issuesandbox-github", "webhook-secret"),
     ("ANTHROPIC_API_KEY", "issuesandbox-agent", "ANTHROPIC_API_KEY"),
 )

@@ -12,6 +12,7 @@ import aiohttp
 
 from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.clock import SystemClock
 from issuesandbox.local.github.server import GitHubConfig, GitHubSimulator
 
@@ -41,7 +42,7 @@ class Stage:
     installation: int = 0
 
     def connect(self, *, token: str | None = None, path: str = "", **more: Any) -> GitHubConnection:
-        identity = token or AppKey(str(self.sim.app_id), self.key)
+        identity = PlainToken(token) if token else AppKey(str(self.sim.app_id), self.key)
         return GitHubConnection(self.sim.url + path, identity, self.clock, **more)
 
     async def admin(self, method: str, path: str, body: Any = None) -> Any:

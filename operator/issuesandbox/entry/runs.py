@@ -13,6 +13,7 @@ from issuesandbox.adapters.daytona.toolbox import DaytonaToolbox
 from issuesandbox.adapters.git.remote import HttpRemote
 from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.adapters.github.requests import open_session
 from issuesandbox.api.spec_cleanup import CleanupFields
 from issuesandbox.clock import Clock
@@ -134,8 +135,10 @@ def defaults(settings: Settings) -> Defaults:
     )
 
 
-def _identity(settings: Settings) -> AppKey | str | None:
+def _identity(settings: Settings) -> AppKey | PlainToken | None:
     if settings.github_app_id is not None and settings.github_app_private_key is not None:
         return AppKey(settings.github_app_id, settings.github_app_private_key.get_secret_value())
-    token = settings.github_token
-    return token.get_secret_value() if token is not None else None
+    token, read = settings.github_token, settings.github_read_token
+    if token is None:
+        return None
+    return PlainToken(token.get_secret_value(), read.get_secret_value() if read else None)

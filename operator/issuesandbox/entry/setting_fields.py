@@ -85,8 +85,19 @@ class Settings(ResourceDefaults):
     github_token: Annotated[SecretStr | None, AfterValidator(well_formed(KeyKind.GITHUB))] = Field(
         None,
         alias="GITHUB_TOKEN",
-        description="A token instead of an App.",
+        description="A token instead of an App. It never enters a sandbox.",
         json_schema_extra=LIVE,
+    )
+    github_read_token: Annotated[SecretStr | None, AfterValidator(well_formed(KeyKind.GITHUB))] = (
+        Field(
+            None,
+            alias="GITHUB_READ_TOKEN",
+            description=(
+                "Beside `GITHUB_TOKEN`: a token that may only read, with which sandboxes clone. "
+                "Without it only public repositories can be cloned; an App needs none."
+            ),
+            json_schema_extra=LIVE,
+        )
     )
     agent_inactivity_ms: int = Field(
         60_000,

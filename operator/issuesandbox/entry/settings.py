@@ -20,7 +20,7 @@ from issuesandbox.ports.errors import IssueSandboxError
 
 __all__ = ["Loaded", "Origin", "Settings", "SettingsError", "load", "load_settings", "misspelt"]
 
-_SECRETS = ("DAYTONA_API_KEY", "GITHUB_APP_PRIVATE_KEY", "GITHUB_TOKEN")
+_SECRETS = ("DAYTONA_API_KEY", "GITHUB_APP_PRIVATE_KEY", "GITHUB_TOKEN", "GITHUB_READ_TOKEN")
 
 
 class SettingsError(IssueSandboxError):

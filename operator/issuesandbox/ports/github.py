@@ -165,8 +165,8 @@ class GitHub(Protocol):
         """Return the commit a branch points to, or None if there is no such branch."""
         ...
 
-    async def read_token(self, repository: str) -> Token:
-        """Return a token that can read this repository's contents and nothing else."""
+    async def read_token(self, repository: str) -> Token | None:
+        """Return a token that can read the repository and nothing else; None if there is none."""
         ...
 
     async def write_token(self, repository: str) -> Token:

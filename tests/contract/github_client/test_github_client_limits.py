@@ -10,6 +10,7 @@ from aiohttp import web
 from tests.fakes.github_stage import REPOSITORY, TOKEN, Stage
 
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.ports.errors import Throttled, Unavailable
 
 
@@ -92,7 +93,7 @@ async def test_an_unchanged_answer_costs_nothing(github: GitHubConnection, stage
 
 
 async def test_a_refused_connection_is_unavailable(stage: Stage) -> None:
-    connection = GitHubConnection("http://127.0.0.1:9", TOKEN, stage.clock, timeout=1)
+    connection = GitHubConnection("http://127.0.0.1:9", PlainToken(TOKEN), stage.clock, timeout=1)
     try:
         with pytest.raises(Unavailable, match="cannot be reached"):
             await connection.client.repository(REPOSITORY)
@@ -118,7 +119,7 @@ async def test_a_proxy_of_the_environment_is_used(
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    connection = GitHubConnection("http://ghe.example/api/v3", TOKEN, stage.clock)
+    connection = GitHubConnection("http://ghe.example/api/v3", PlainToken(TOKEN), stage.clock)
     async with server:
         assert await connection.forge.own_login() == "through-the-proxy"
         await connection.close()
@@ -140,7 +141,7 @@ async def test_the_next_page_is_read_from_the_host_we_know(stage: Stage) -> None
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/api/v3"
-    connection = GitHubConnection(url, TOKEN, stage.clock)
+    connection = GitHubConnection(url, PlainToken(TOKEN), stage.clock)
     try:
         assert await connection.forge.issue_events(REPOSITORY, 1) == []
     finally:

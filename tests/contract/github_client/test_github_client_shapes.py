@@ -10,6 +10,7 @@ from aiohttp import web
 
 from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.clock import SystemClock
 from issuesandbox.local.github.tokens import new_private_key
 from issuesandbox.ports.errors import Unavailable
@@ -53,7 +54,7 @@ PAIRS = [(ask, is_app) for ask in ASKS for is_app in (True, False) if is_app or 
 async def test_an_answer_of_an_unknown_shape_is_none(
     elsewhere: str, ask: str, is_app: bool
 ) -> None:
-    identity = AppKey("1", new_private_key()) if is_app else "token"
+    identity = AppKey("1", new_private_key()) if is_app else PlainToken("token")
     github = GitHubConnection(elsewhere, identity, SystemClock())
     try:
         with pytest.raises(Unavailable, match="shape"):

@@ -7,10 +7,11 @@ import logging
 from datetime import timedelta
 
 import pytest
-from tests.fakes.github_stage import REPOSITORY, Stage
+from tests.fakes.github_stage import REPOSITORY, TOKEN, Stage
 
 from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.ports.errors import Denied, Invalid, NotFound
 from issuesandbox.ports.github import Token
 
@@ -27,6 +28,7 @@ async def test_each_token_can_do_one_thing_in_one_repository(
     github: GitHubConnection, stage: Stage
 ) -> None:
     read = await github.client.read_token(REPOSITORY)
+    assert read is not None
     write = await github.client.write_token(REPOSITORY)
     await github.client.repository(REPOSITORY)
     kinds = await _minted(stage)
@@ -154,3 +156,15 @@ async def test_no_secret_is_shown(
         await github.client.repository(REPOSITORY)
     assert "ghs_" not in str(caught.value) + caplog.text
     assert "eyJ" not in caplog.text
+
+
+async def test_a_plain_token_is_not_what_a_sandbox_clones_with(stage: Stage) -> None:
+    for read in (None, "read-only"):
+        identity = PlainToken(TOKEN, read)
+        connection = GitHubConnection(stage.sim.url, identity, stage.clock)
+        try:
+            found = await connection.client.read_token(REPOSITORY)
+            assert (found.value if found is not None else None) == read
+            assert (await connection.client.write_token(REPOSITORY)).value == TOKEN
+        finally:
+            await connection.close()

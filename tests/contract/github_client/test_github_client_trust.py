@@ -20,11 +20,12 @@ from cryptography.x509.oid import NameOID
 PROGRAM = """
 import asyncio, sys
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.clock import SystemClock
 from issuesandbox.ports.errors import Unavailable
 
 async def main():
-    connection = GitHubConnection(sys.argv[1], "token", SystemClock())
+    connection = GitHubConnection(sys.argv[1], PlainToken("token"), SystemClock())
     try:
         print(await connection.forge.own_login())
     except Unavailable as error:

@@ -14,6 +14,7 @@ from tests.fakes.kept_logs import kept_logs
 from issuesandbox.adapters.daytona.sandboxes import DaytonaSandboxes
 from issuesandbox.adapters.daytona.toolbox import DaytonaToolbox
 from issuesandbox.adapters.github.connection import GitHubConnection
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.domain.key_formats import KeyKind, flaw
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.tuning import Listeners
@@ -123,11 +124,11 @@ async def test_every_client_uses_a_new_key_from_the_next_call_on() -> None:
         url = str(server.make_url("/"))
         sandboxes = DaytonaSandboxes(url, "one", Timings())
         toolbox = DaytonaToolbox(url, "one", Timings())
-        github = GitHubConnection(url, "one", FakeClock(FakeTime()))
+        github = GitHubConnection(url, PlainToken("one"), FakeClock(FakeTime()))
         for key in ("one", "two"):
             for client in (sandboxes, toolbox):
                 client.use_key(key)
-            github.act_as(key)
+            github.act_as(PlainToken(key))
             for call in (
                 sandboxes.get("sb"),
                 toolbox.home("sb"),

@@ -27,12 +27,13 @@ COMMIT = "c" * 40
 class Hub:
     """A GitHub that mints tokens, or fails to; and a remote that has the commit already."""
 
-    def __init__(self, failure: CallError | None = None) -> None:
+    def __init__(self, failure: CallError | None = None, *, private: bool = False) -> None:
         self.failure = failure
+        self.private = private
         self.minted = 0
 
     async def repository(self, name: str) -> RepositoryView:
-        return RepositoryView(name, "main", URL)
+        return RepositoryView(name, "main", URL, self.private)
 
     async def write_token(self, _: str) -> Token:
         if self.failure is not None:
@@ -40,13 +41,13 @@ class Hub:
         self.minted += 1
         return Token(f"token-{self.minted}")
 
-    async def branch_tip(self, *_: str) -> None:
-        return None
+    async def branch_tip(self, _: str, branch: str) -> str | None:
+        return COMMIT if branch == "main" else None
 
     async def open_pull(self, *_: str) -> None:
         return None
 
-    async def read_token(self, _: str) -> Token:
+    async def read_token(self, _: str) -> Token | None:
         return await self.write_token(_)
 
     async def refs(self, url: str, token: Token) -> dict[str, str]:
@@ -146,3 +147,18 @@ async def test_what_no_repetition_changes_ends_the_run_at_once(
     with pytest.raises(Hopeless) as refused:
         await source_of(assignment(spec=given), outside(hub))
     assert refused.value.ending.reason == reason
+
+
+class Plain(Hub):
+    """A GitHub for whom there is a plain token alone, which may write."""
+
+    async def read_token(self, _: str) -> None:
+        return None
+
+
+async def test_a_token_that_may_write_never_enters_a_sandbox() -> None:
+    given = assignment(spec={"run": {"trigger": "1", "publish": {"branch": "work"}}})
+    assert (await source_of(given, outside(Plain()))).credential is None
+    with pytest.raises(Hopeless) as refused:
+        await source_of(given, outside(Plain(private=True)))
+    assert refused.value.ending.reason == "ReadTokenMissing"

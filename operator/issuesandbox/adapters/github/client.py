@@ -48,8 +48,8 @@ class GitHubClient:
             return None
         return parsed(data, Ref).object.sha
 
-    async def read_token(self, repository: str) -> Token:
-        """Return a token that can read this repository's contents and, of an App, nothing else."""
+    async def read_token(self, repository: str) -> Token | None:
+        """Return a token that can read this repository's contents and nothing else, if any."""
         return await self._calls.credentials.read_token(repository)
 
     async def write_token(self, repository: str) -> Token:

@@ -7,7 +7,7 @@ from typing import Final
 from issuesandbox.adapters.github.app import AppCredentials, AppKey
 from issuesandbox.adapters.github.calls import RepositoryCalls
 from issuesandbox.adapters.github.client import GitHubClient
-from issuesandbox.adapters.github.credentials import Credentials, PersonalToken
+from issuesandbox.adapters.github.credentials import Credentials, PersonalToken, PlainToken
 from issuesandbox.adapters.github.forge import GitHubForge
 from issuesandbox.adapters.github.requests import GitHubRequests, open_session
 from issuesandbox.clock import Clock
@@ -19,9 +19,9 @@ class GitHubConnection:
     """Owns the session; make it inside a running event loop and close it in the end."""
 
     def __init__(
-        self, url: str, identity: AppKey | str, clock: Clock, *, timeout: float = 10.0
+        self, url: str, identity: AppKey | PlainToken, clock: Clock, *, timeout: float = 10.0
     ) -> None:
-        """Connect to `GITHUB_API_URL` as an App, or with a token (a plain text)."""
+        """Connect to `GITHUB_API_URL` as an App, or with a token."""
         self._session = open_session()
         self._clock = clock
         self._requests = GitHubRequests(url, self._session, clock, timeout)
@@ -29,7 +29,7 @@ class GitHubConnection:
         self.client = GitHubClient(self._calls)
         self.forge = GitHubForge(self._calls)
 
-    def act_as(self, identity: AppKey | str) -> None:
+    def act_as(self, identity: AppKey | PlainToken) -> None:
         """Make every further call as somebody else, or with another key."""
         self._calls.credentials = self._credentials(identity)
 
@@ -37,7 +37,7 @@ class GitHubConnection:
         """Close the connections."""
         await self._session.close()
 
-    def _credentials(self, identity: AppKey | str) -> Credentials:
+    def _credentials(self, identity: AppKey | PlainToken) -> Credentials:
         if isinstance(identity, AppKey):
             return AppCredentials(identity, self._requests, self._clock)
         return PersonalToken(identity, self._requests)

@@ -6,6 +6,7 @@ Secrets live in memory alone and appear in no text.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -30,8 +31,8 @@ class Credentials(Protocol):
         """Hear which installation a repository belongs to."""
         ...
 
-    async def read_token(self, repository: str) -> Token:
-        """Return a token that can fetch from a repository."""
+    async def read_token(self, repository: str) -> Token | None:
+        """Return a token that can fetch from a repository and do nothing else, if there is one."""
         ...
 
     async def write_token(self, repository: str) -> Token:
@@ -55,11 +56,20 @@ class _Account(msgspec.Struct):
     login: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlainToken:
+    """A token given by the administrator, and one that goes into sandboxes to clone with."""
+
+    value: str = field(repr=False)
+    read: str | None = field(default=None, repr=False)
+
+
 class PersonalToken:
     """A token given by the administrator. It cannot be narrowed: it may read and write alike."""
 
-    def __init__(self, token: str, requests: GitHubRequests) -> None:
-        self._caller = Caller("token", token)
+    def __init__(self, token: PlainToken, requests: GitHubRequests) -> None:
+        self._caller = Caller("token", token.value)
+        self._read = token.read
         self._requests = requests
         self._login: str | None = None
 
@@ -74,9 +84,9 @@ class PersonalToken:
     def installed(self, repository: str, installation: int) -> None:
         """Let it pass: a person has no installations."""
 
-    async def read_token(self, repository: str) -> Token:
-        """Return the token itself."""
-        return Token(self._caller.secret)
+    async def read_token(self, repository: str) -> Token | None:
+        """Return the token that was given for this: the other one must not enter a sandbox."""
+        return Token(self._read) if self._read is not None else None
 
     async def write_token(self, repository: str) -> Token:
         """Return the token itself."""

@@ -121,6 +121,12 @@ async def _own_source(
             "spec.run.publish.branch, or leave it out.",
         )
     token = await github.read_token(repository)
+    if token is None and view.private:
+        raise Hopeless(
+            "ReadTokenMissing",
+            f"{repository} is private, and the operator's own token must not enter a sandbox: "
+            "set GITHUB_READ_TOKEN to one that may only read, or use a GitHub App.",
+        )
     if tip is not None:
         return Source(view.clone_url, branch, branch, branch_existed=True, credential=token)
     ref, commit = _branch_and_commit(given.ref)

@@ -25,6 +25,7 @@ from pydantic import (
 
 from issuesandbox.adapters.github.app import AppKey
 from issuesandbox.adapters.github.connection import PUBLIC_GITHUB
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.api.durations import Duration
 from issuesandbox.api.names import CURSOR_MAP, POLICY_MAP
 from issuesandbox.domain.key_formats import KeyKind
@@ -110,12 +111,12 @@ class WebhookSettings(BaseModel):
         return tuple(each.strip().encode() for each in given if each.strip())
 
     @property
-    def identity(self) -> AppKey | str:
+    def identity(self) -> AppKey | PlainToken:
         """Return as whom we talk to GitHub."""
         if self.github_app_id is not None and self.github_app_private_key is not None:
             return AppKey(self.github_app_id, self.github_app_private_key.get_secret_value())
         assert self.github_token is not None
-        return self.github_token.get_secret_value()
+        return PlainToken(self.github_token.get_secret_value())
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, for those who must hide them."""
