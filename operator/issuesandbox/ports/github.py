@@ -217,10 +217,6 @@ class Forge(Protocol):
         """Return what a person may do in the repository; a stranger may do nothing."""
         ...
 
-    async def comment(self, repository: str, comment_id: int) -> CommentView:
-        """Return a comment as it is now."""
-        ...
-
     async def react_to_comment(self, repository: str, comment_id: int, reaction: Reaction) -> None:
         """Put our reaction under a comment; once, however often it is asked."""
         ...

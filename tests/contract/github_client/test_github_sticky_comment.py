@@ -139,7 +139,10 @@ async def test_a_stranger_with_our_marker_is_not_touched(
     forged = await stage.post(path, body=_text("forged").body, **{"as": "mallory"})
     known = await teller.tell(REPOSITORY, number, _text("one"), None)
     assert known.id != forged["id"]
-    assert (await github.forge.comment(REPOSITORY, forged["id"])).author == "mallory"
+    since = stage.clock.now() - timedelta(minutes=1)
+    listed = {each.id: each async for each in github.forge.comments_since(REPOSITORY, since)}
+    assert listed[forged["id"]].author == "mallory"
+    assert listed[forged["id"]].body == _text("forged").body
 
 
 async def test_limits_and_missing_issues_are_passed_on(

@@ -86,6 +86,11 @@ async def test_a_repository_that_is_refused_is_passed_over_and_one_that_is_down_
     assert len(inbox.cluster.notes) == (status != 500), "it is told once"
 
 
+async def test_what_is_down_is_asked_more_and_more_seldom(inbox: Inbox) -> None:
+    rests = [inbox.catch_up.rest_after(went) for went in (False,) * 5 + (True, False)]
+    assert rests == [60, 120, 240, 480, 600, 600, 60]
+
+
 async def test_nothing_is_missed_that_happens_before_the_first_pass_goes_through(
     stage: Stage, opened: Open
 ) -> None:

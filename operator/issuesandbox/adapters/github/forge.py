@@ -74,12 +74,6 @@ class GitHubForge:
             return Permission.NONE
         return parsed(data, Role).view()
 
-    async def comment(self, repository: str, comment_id: int) -> CommentView:
-        """Return a comment as it is now."""
-        path = "/issues/comments/{comment}"
-        data = await self._calls.get(repository, path, comment=comment_id)
-        return parsed(data, Comment).view()
-
     async def react_to_comment(self, repository: str, comment_id: int, reaction: Reaction) -> None:
         """Put our reaction under a comment; once, however often it is asked."""
         await self._calls.send(

@@ -72,13 +72,16 @@ class CatchUp:
                 continue
 
     async def _take(self) -> float:
-        """Take a pass and return how long to rest; longer each time that it does not go through."""
         anyway, self._anyway = self._anyway, False
-        if await self.look():
-            self._in_vain = 0
+        went_through = await self.look()
+        self._anyway = self._anyway or (anyway and not went_through)
+        return self.rest_after(went_through)
+
+    def rest_after(self, went_through: bool) -> float:
+        """Return how long to rest after a pass; longer each time that it does not go through."""
+        self._in_vain = 0 if went_through else self._in_vain + 1
+        if went_through:
             return self._every
-        self._anyway = self._anyway or anyway
-        self._in_vain += 1
         return min(self._every, _RETRY * 2.0 ** min(self._in_vain - 1, 16))
 
     async def look(self) -> bool:
