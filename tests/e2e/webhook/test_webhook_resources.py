@@ -41,6 +41,16 @@ async def test_resources_are_made_from_the_template_and_users_fields_are_left_al
     assert after["spec"]["run"]["limits"] == {"agent": "7m"}
     assert after["spec"]["run"]["trigger"] != made["spec"]["run"]["trigger"]
 
+    # Who patches a trigger, as docs/usage.md shows, orders one run; the next may be GitHub's.
+    order = {"spec": {"run": {"trigger": "again-1", "prompt": "Also add a test."}}}
+    await stage.api("PATCH", f"{name}?fieldManager=kubectl-patch", order)
+    stage.clock.tick()
+    await stage.act(number, "edit", body="Newer.")
+    await stage.drained()
+    run = (await stage.resource(number))["spec"]["run"]
+    assert run["trigger"] not in ("again-1", after["spec"]["run"]["trigger"])
+    assert not run.get("prompt")
+
     # A person who stopped it by hand is not overruled from GitHub, and the asker is told.
     await stage.api("PATCH", name, {"spec": {"desiredState": "Stopped"}})
     stage.clock.tick()

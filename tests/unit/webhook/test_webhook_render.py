@@ -111,6 +111,11 @@ def test_who_patched_a_trigger_ordered_one_run_and_who_applies_it_means_it(
     ordered = {"trigger": "t2", "prompt": "new"}
     assert applied["spec"]["run"] == (ordered if is_overruled else {})
     assert [path[-1] for path in held] == ([] if is_overruled else ["prompt", "trigger"])
+    # Without words of its own the next order does not inherit theirs, unless they last.
+    applied, _ = render_change(RUNNING, body, {})
+    assert applied["spec"]["run"] == ({"trigger": "t2", "prompt": ""} if is_overruled else {})
+    applied, _ = render_change(RUNNING, body, {"run": {"prompt": "always"}})
+    assert applied["spec"]["run"].get("prompt") == ("always" if is_overruled else None)
 
 
 def test_running_that_the_api_server_filled_in_is_nobodys_word() -> None:

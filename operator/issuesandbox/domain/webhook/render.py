@@ -15,6 +15,7 @@ from issuesandbox.domain.webhook.live import (
     ANNOTATION_ISSUE_TIME,
     ANNOTATION_ORDER,
     ANNOTATION_STOPPED_FOR,
+    MANAGER,
     ORDERS,
     Path,
     foreign_paths,
@@ -64,6 +65,8 @@ def render_change(
     wanted["desiredState"] = "Running" if change.is_running else "Stopped"
     if change.trigger is not None:
         prompt = (spec.get("run") or {}).get("prompt") if change.keeps_prompt else change.prompt
+        if prompt is None and _is_left_over(body, foreign):
+            prompt = base.get("run", {}).get("prompt", "")
         wanted["run"] = _run(base.get("run", {}), change.trigger, prompt)
     held = [path for path in _ORDERED & foreign if _differs(path, {"spec": wanted}, body)]
     applied = {"spec": without({"spec": wanted}, foreign)["spec"]}
@@ -78,6 +81,16 @@ def render_change(
         metadata["labels"] = {LABEL_KEEP: "true"}
     result = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, **applied}
     return result, tuple(sorted(held))
+
+
+def _is_left_over(body: Mapping[str, Any], foreign: frozenset[Path]) -> bool:
+    """Tell whether somebody ordered a run with a prompt, which the next one shall not have.
+
+    What others wrote does not go away because the adapter leaves it out.
+    """
+    path: Path = ("spec", "run", "prompt")
+    others = set(owned(body["metadata"], lambda manager, _: manager != MANAGER))
+    return path in others and path not in foreign and bool(_at(path, body))
 
 
 def without(tree: Json, paths: Iterable[Path]) -> Json:
