@@ -13,9 +13,9 @@ from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.sandbox import Present, SandboxView
 from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.engine.environment import variables
+from issuesandbox.engine.findings import Findings
 from issuesandbox.engine.orders import order_for
 from issuesandbox.engine.reading import Reading
-from issuesandbox.engine.record import Findings
 from issuesandbox.engine.retirement import Followed
 from issuesandbox.ports.errors import Busy, CallError, Conflict, Invalid, NotFound, Unavailable
 from issuesandbox.ports.ledgers import Ledgers

@@ -9,8 +9,8 @@ from issuesandbox.domain import deletion_record as record
 from issuesandbox.domain.model import ActionKind
 from issuesandbox.domain.timings import Timings
 from issuesandbox.domain.wanted import Turn
+from issuesandbox.engine.findings import Findings
 from issuesandbox.engine.reading import Reading
-from issuesandbox.engine.record import Findings
 
 
 def with_deletion_record(

@@ -30,11 +30,13 @@ from issuesandbox.engine.acting import Actor, Did, findings_of
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.cleaning import with_deletion_record
+from issuesandbox.engine.findings import Findings
+from issuesandbox.engine.lodging import with_intent
 from issuesandbox.engine.notes import deleting_retired, notes
 from issuesandbox.engine.observe import Observer
 from issuesandbox.engine.rates import on_behalf_of, while_allowed
 from issuesandbox.engine.reading import Reader, Reading
-from issuesandbox.engine.record import Findings, next_status, with_intent
+from issuesandbox.engine.record import next_status
 from issuesandbox.engine.retirement import Retirement
 from issuesandbox.engine.runs.driver import RunDriver
 from issuesandbox.engine.runs.mover import Progress

@@ -185,3 +185,11 @@ def test_own_flags_that_do_not_fit_are_told() -> None:
     resource["spec"]["flags"] = {"dbBackedStop": False}
     said = answer(resource, Surroundings(now=NOW))
     assert "ENABLE_HEALTH_PROBE is on for this resource, but ENABLE_DB_BACKED_STOP" in said
+
+
+def test_another_generation_of_the_name_is_explained() -> None:
+    # R11
+    said = answer(body(conditions=[READY], sandbox={"name": "claude-issue-7-g2"}))
+    assert "called claude-issue-7-g2 because an earlier sandbox could not be deleted" in said
+    usual = answer(body(conditions=[READY], sandbox={"name": "claude-issue-7"}))
+    assert "could not be deleted" not in usual

@@ -11,6 +11,7 @@ import click
 from issuesandbox.api.names import ANNOTATION_PAUSED, FREEZE_MAP
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.admission import Limits, rank
+from issuesandbox.domain.naming import generation
 from issuesandbox.engine.cache import key_of
 from issuesandbox.engine.candidates import registered
 from issuesandbox.entry.output import print_json, printable
@@ -146,3 +147,7 @@ def _open_steps(body: Body, now: datetime | None) -> Iterator[str]:
     waiting = [each["id"] for each in status.get("retired", ()) if "goneAt" not in each]
     if waiting:
         yield f"Earlier sandboxes that are not confirmed gone: {', '.join(waiting)}."
+    name = (status.get("sandbox") or {}).get("name") or ""
+    if generation(name) > 1:
+        why = "an earlier sandbox could not be deleted and kept its name"
+        yield f"It is called {name} because {why}."
