@@ -37,7 +37,7 @@ async def test_a_deletion_that_is_stuck_says_so_and_can_be_let_go_by_hand(stage:
 
 
 async def test_what_cannot_be_deleted_or_started_is_left_for_another(stage: Stage) -> None:
-    # R11, R24: side by side, since each waits for the same limits.
+    # R12, R24: side by side, since each waits for the same limits.
     await stage.start_operator(
         ISSUESANDBOX_TIMINGS=stage.timings(deletion_stuck="1s", deletion_pause="500ms")
     )

@@ -73,7 +73,7 @@ def stubborn(world: World) -> Stubborn:
 
 
 class TestKeptNames:
-    """R11: an own sandbox that cannot be deleted holds the name."""
+    """R12: an own sandbox that cannot be deleted holds the name."""
 
     @pytest.mark.parametrize("hidden", [True, False], ids=["hidden", "destroying"])
     def test_after_a_while_the_next_generation_of_the_name_is_used(self, hidden: bool) -> None:
@@ -175,7 +175,7 @@ class TestStarts:
 
 
 class TestTwice:
-    """R10: never two."""
+    """R5: never two."""
 
     def test_the_suffix_is_not_taken_while_a_create_may_land(self) -> None:
         world = World()

@@ -188,7 +188,7 @@ def test_own_flags_that_do_not_fit_are_told() -> None:
 
 
 def test_another_generation_of_the_name_is_explained() -> None:
-    # R11
+    # R12
     said = answer(body(conditions=[READY], sandbox={"name": "claude-issue-7-g2"}))
     assert "called claude-issue-7-g2 because an earlier sandbox could not be deleted" in said
     usual = answer(body(conditions=[READY], sandbox={"name": "claude-issue-7"}))
