@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from issuesandbox.adapters.github.credentials import PlainToken
 from issuesandbox.domain.webhook.hints import CommentHint, IssueHint
 from issuesandbox.domain.webhook.payloads import read_delivery
 from issuesandbox.domain.webhook.signature import is_signed
@@ -36,7 +37,7 @@ def test_secrets_are_several_and_may_lie_in_files(tmp_path: Path) -> None:
     }
     settings = load_webhook_settings(given)
     assert settings.webhook_secrets == (OLD.encode(), NEW.encode())
-    assert settings.identity == "ghp_t"
+    assert settings.identity == PlainToken("ghp_t")
     assert set(settings.secrets()) == {"ghp_t", OLD, NEW}
     assert "ghp_t" not in repr(settings)
 
