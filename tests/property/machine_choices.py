@@ -12,6 +12,7 @@ from tests.fakes.operator_process import INSTALLATION
 from tests.fakes.wire import Fate
 
 from issuesandbox.api.names import ANNOTATION_PAUSED
+from issuesandbox.api.spec import Flags
 from issuesandbox.domain.naming import Identity, sandbox_name, suffixed_name
 
 NAME = sandbox_name(7)
@@ -122,6 +123,12 @@ _fates = st.sampled_from([each for each in Fate if each is not Fate.ARRIVES])
 faults = st.one_of(
     st.dictionaries(st.just("create"), _fates, min_size=1),
     st.dictionaries(_verbs, _fates, max_size=3),
+)
+# Some are off for a resource: that must change nothing of what the oracle judges.
+flags = st.dictionaries(
+    st.sampled_from([str(each.alias) for each in Flags.model_fields.values()]),
+    st.booleans(),
+    max_size=2,
 )
 numbers = st.integers(min_value=0, max_value=5)
 seconds = st.sampled_from([1.0, 3.0, 10.0, 16.0, 45.0, 125.0])

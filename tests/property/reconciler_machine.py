@@ -70,15 +70,23 @@ class ReconcilerMachine(RuleBasedStateMachine):
         policy=st.sampled_from(["Delete", "Delete", "Delete", "Orphan"]),
         collision=st.sampled_from(["Suffix", "Suffix", "Fail"]),
         runs=st.sampled_from([{}, {}, {"run": {"trigger": "1"}}]),
+        flags=choices.flags,
     )
     def create(
-        self, which: int, state: str, policy: str, collision: str, runs: dict[str, Any]
+        self,
+        which: int,
+        state: str,
+        policy: str,
+        collision: str,
+        runs: dict[str, Any],
+        flags: dict[str, bool],
     ) -> None:
         place = _pick(self._free(), which)
         spec = place.spec(
             desiredState=state,
             deletionPolicy=policy,
             sandbox={"nameCollisionPolicy": collision},
+            flags=flags,
             **runs,
         )
         self.world.kube.create(place.namespace, place.name, spec)
