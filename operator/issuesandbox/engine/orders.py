@@ -7,22 +7,35 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from issuesandbox.api.spec_sandbox import Network, Resources, Sandbox
+from issuesandbox.api.status_run import EffectiveSandbox
 from issuesandbox.domain.model import Action
 from issuesandbox.engine.reading import Reading
 from issuesandbox.ports.sandboxes import SandboxOrder
+
+
+def asked_for(reading: Reading) -> EffectiveSandbox:
+    """Return what a sandbox is asked for now, as the status of a run records it."""
+    wanted, defaults = reading.resource.spec.sandbox or Sandbox(), reading.defaults
+    own_snapshot = defaults.snapshot if wanted.image is None else None
+    return EffectiveSandbox(
+        snapshot=wanted.snapshot or own_snapshot,
+        image=wanted.image,
+        target=wanted.target or defaults.target,
+        start_timeout=wanted.start_timeout,
+    )
 
 
 def order_for(reading: Reading, action: Action, secrets: Mapping[str, str]) -> SandboxOrder:
     """Return the order for the sandbox that an action creates."""
     wanted, defaults = reading.resource.spec.sandbox or Sandbox(), reading.defaults
     size, network = wanted.resources or Resources(), wanted.network or Network()
-    own_snapshot = defaults.snapshot if wanted.image is None else None
+    asked = asked_for(reading)
     return SandboxOrder(
         name=action.name,
         labels=reading.desired.identity.labels(action.name, action.attempt),
-        snapshot=wanted.snapshot or own_snapshot,
-        image=wanted.image,
-        target=wanted.target or defaults.target,
+        snapshot=asked.snapshot,
+        image=asked.image,
+        target=asked.target,
         user=wanted.user,
         env={**secrets, **{each.name: each.value for each in wanted.env or ()}},
         cpu=size.cpu,

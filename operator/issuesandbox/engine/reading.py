@@ -62,6 +62,13 @@ class Reading:
         return self.defaults.recovery.under(self.resource.spec.recovery)
 
     @property
+    def is_up_to_date(self) -> bool:
+        """Tell whether the present sandbox, if there is one, was made from the present spec."""
+        sandbox = self.resource.status.sandbox
+        made_from = sandbox.spec_hash if sandbox is not None else None
+        return made_from in (None, fingerprint(self.resource.spec.sandbox))
+
+    @property
     def expires_at(self) -> datetime | None:
         """Return when the finished resource itself is to be deleted."""
         memory = self.desired.memory

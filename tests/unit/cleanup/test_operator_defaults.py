@@ -12,6 +12,7 @@ from issuesandbox.api.status import Phase
 from issuesandbox.api.status_run import Outcome
 from issuesandbox.domain.model import Action, ActionKind, Plan
 from issuesandbox.domain.runs import chapters
+from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.orders import order_for
@@ -61,7 +62,7 @@ def effective(reading: Reading) -> dict[str, Any]:
     """Return what a pass writes down of the values in force."""
     scene = scene_of(reading, Plan("", Phase.FAILED, "", ""), EPOCH)
     status = chapters.ruled(
-        reading.resource.status, scene.policy.recorded(), scene.recovery.recorded()
+        reading.resource.status, scene.policy.recorded(), scene.recovery.recorded(), scene.asked
     )
     written: dict[str, Any] = status.to_json()["run"].get("effective", {})
     return written
@@ -143,3 +144,31 @@ def test_the_plugin_goes_by_what_is_written_down() -> None:
     kept["status"]["run"]["effective"] = {"cleanup": {"retention": "5h"}}
     (by_setting,) = waits(kept, Rules.of({}), EPOCH)
     assert "2030-01-01T02:00:00Z" in by_setting
+
+
+def test_what_the_sandbox_was_asked_for_is_written_down_and_stays_when_the_spec_is_edited() -> None:
+    stored = {"DAYTONA_TARGET": "eu", "DAYTONA_SNAPSHOT": "base"}
+    asked = body({"sandbox": {"target": "us"}})
+    written = effective(settled(**stored).read(asked))
+    assert written["sandbox"] == {"snapshot": "base", "target": "us"}
+    asked["status"]["run"]["effective"] = written
+    asked["spec"]["sandbox"] = {"target": "asia"}
+    assert effective(settled(**stored).read(asked))["sandbox"]["target"] == "us"
+
+
+def test_a_sandbox_of_an_older_spec_is_not_said_to_be_of_the_present_one() -> None:
+    outdated = body({"sandbox": {"target": "us"}})
+    outdated["status"]["sandbox"]["specHash"] = "0" * 16
+    assert "sandbox" not in effective(settled().read(outdated))
+
+
+def test_the_next_run_in_the_same_sandbox_inherits_what_it_was_asked_for() -> None:
+    past = body(attempt=1, outcome="Succeeded", effective={"sandbox": {"target": "us"}})
+    resource = settled().read(past).resource
+    limits = RunLimits()
+    for attempt, wanted in ((1, "us"), (2, None)):
+        run = chapters.begin(resource, "r2", attempt, limits, EPOCH).run
+        assert run is not None
+        assert run.effective is not None
+        found = run.effective.sandbox
+        assert (found.target if found is not None else None) == wanted

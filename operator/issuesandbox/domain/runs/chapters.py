@@ -17,6 +17,7 @@ from issuesandbox.api.status_run import (
     Change,
     ChangeTotals,
     Effective,
+    EffectiveSandbox,
     Outcome,
     Parent,
     Publication,
@@ -90,7 +91,7 @@ def begin(
         phase=RunPhase.PREPARING,
         trigger=asked.trigger if asked is not None else None,
         started_at=now,
-        effective=Effective(limits=limits.recorded()),
+        effective=Effective(limits=limits.recorded(), sandbox=_same_sandbox(status, attempt)),
     )
     run = run.model_copy(update={"deadlines": deadlines(run, limits)})
     counters = status.counters or Counters()
@@ -108,11 +109,21 @@ def begin(
     )
 
 
+def _same_sandbox(status: Status, attempt: int | None) -> EffectiveSandbox | None:
+    """Return what the sandbox was asked for, if the run before had the same one."""
+    before = status.run
+    if before is None or before.effective is None or before.attempt != attempt:
+        return None
+    return before.effective.sandbox
+
+
 def start_over(status: Status, attempt: int) -> Status:
     """Begin the run again from Preparing, in the sandbox that replaced the lost one."""
     run = _run(status)
+    effective = (run.effective or Effective()).model_copy(update={"sandbox": None})
     return _changed(
         status,
+        effective=effective,
         attempt=attempt,
         phase=RunPhase.PREPARING,
         recreations=run.recreations + 1,
@@ -153,13 +164,24 @@ def limited(status: Status, limits: RunLimits) -> Status:
     return _changed(status, effective=effective, deadlines=deadlines(run, limits))
 
 
-def ruled(status: Status, cleanup: CleanupFields, recovery: RecoveryFields) -> Status:
-    """Write down what rules the sandbox, as long as there is a run or a sandbox to rule."""
+def ruled(
+    status: Status,
+    cleanup: CleanupFields,
+    recovery: RecoveryFields,
+    asked: EffectiveSandbox | None = None,
+) -> Status:
+    """Write down what rules the sandbox, as long as there is a run or a sandbox to rule.
+
+    What it was asked for stays as it is: an edit holds for the next one.
+    """
     run, sandbox = status.run, status.sandbox
     if run is None or (run.outcome is not None and (sandbox is None or sandbox.id is None)):
         return status
     before = run.effective or Effective()
-    effective = before.model_copy(update={"cleanup": cleanup, "recovery": recovery})
+    sandbox_asked = before.sandbox or asked
+    effective = before.model_copy(
+        update={"cleanup": cleanup, "recovery": recovery, "sandbox": sandbox_asked}
+    )
     return _changed(status, effective=effective) if effective != before else status
 
 

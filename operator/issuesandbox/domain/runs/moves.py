@@ -15,7 +15,7 @@ from issuesandbox.api.names import ANNOTATION_PAUSED
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.spec_run import OnNewTrigger
-from issuesandbox.api.status_run import RunPhase, RunStatus
+from issuesandbox.api.status_run import EffectiveSandbox, RunPhase, RunStatus
 from issuesandbox.domain.cleanup import CleanupPolicy
 from issuesandbox.domain.defaults import RecoveryPolicy
 from issuesandbox.domain.flags import ALL_ON, FlagSet
@@ -72,6 +72,8 @@ class Scene:
     """The run hears no stop: a feature flag is off."""
     policy: CleanupPolicy = field(default_factory=CleanupPolicy)
     recovery: RecoveryPolicy = field(default_factory=RecoveryPolicy)
+    asked: EffectiveSandbox | None = None
+    """What the sandbox was asked for; None where it was made from an older spec."""
 
     @property
     def run(self) -> RunStatus | None:

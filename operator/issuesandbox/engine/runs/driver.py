@@ -76,7 +76,9 @@ class RunDriver:
         """Make the next move of a resource's run, as far as it can be made now."""
         scene = replace(scene, debounce=self._debounce)
         progress = with_warning(scene, self._advance(key, scene), self._warning)
-        status = chapters.ruled(progress.status, scene.policy.recorded(), scene.recovery.recorded())
+        status = chapters.ruled(
+            progress.status, scene.policy.recorded(), scene.recovery.recorded(), scene.asked
+        )
         progress = replace(progress, status=status)
         return self._news.share(key, scene, progress)
 

@@ -10,6 +10,7 @@ from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.sandbox import SandboxView
 from issuesandbox.domain.situation import NOTHING_RUNS
 from issuesandbox.domain.states import Sight
+from issuesandbox.engine.orders import asked_for
 from issuesandbox.engine.reading import Reading
 
 # Reasons of a plan that no waiting will change.
@@ -47,4 +48,5 @@ def scene_of(
         deaf=reading.deaf,
         policy=reading.policy,
         recovery=reading.recovery,
+        asked=asked_for(reading) if reading.is_up_to_date else None,
     )
