@@ -16,11 +16,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from issuesandbox import inside
 from issuesandbox.api.status_run import MAX_CHANGES, Change, ChangeKind, ChangeTotals
 
 SUMMARY_FILE: Final = "ISSUESANDBOX_SUMMARY.md"
 """Where the agent is asked to leave its own words, in the work tree; never committed."""
 MAX_PACK: Final = 20 * 1024 * 1024
+COLLECTOR: Final = "collect.sh"
+# An agent may have put programs of its own into a folder that its PATH names first.
+SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _ID: Final = re.compile(r"[0-9a-f]{40}")
 _MAX_SUMMARY: Final = 6144
@@ -38,6 +42,10 @@ class CollectError(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class IncompleteAnswer(CollectError):
+    """The sandbox was cut off, or did not run what it was told to: asking again may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +96,17 @@ class CollectOrder:
 
 
 def collect_command(order: CollectOrder) -> str:
-    """Return the command to run in the sandbox, once its agent is dead."""
+    """Return the command to run in the sandbox, once its agent is dead.
+
+    It runs nothing but our own text: an operator of another version may be writing it.
+    """
     words = (
         *("/bin/sh", order.script, "patch" if order.patch else "commit"),
         *(order.work, order.folder, order.nonce, order.commit.parent),
         *(base64.b64encode(order.commit.rest()).decode(), order.summary, str(order.max_pack)),
     )
-    return shlex.join(words)
+    digest = f'"$(PATH={SYSTEM_PATH} sha256sum <{shlex.quote(order.script)})"'
+    return f"case {digest} in {inside.digest(COLLECTOR)}*) exec {shlex.join(words)};; esac"
 
 
 def pack_path(folder: str, commit: str) -> str:
@@ -177,7 +189,7 @@ def _said(output: str) -> Mapping[str, str]:
     """Return the words of the answer; what others printed before it does not matter."""
     lines = output.splitlines()
     if "collected 1" not in lines or "end -" not in lines:
-        raise CollectError("CollectFailed", "the sandbox's answer is incomplete")
+        raise IncompleteAnswer("CollectFailed", "the sandbox's answer is incomplete")
     pairs = (
         line.partition(" ") for line in lines[lines.index("collected 1") : lines.index("end -")]
     )

@@ -17,13 +17,10 @@ from enum import StrEnum
 from typing import Final
 
 from issuesandbox import inside
-from issuesandbox.domain.collection import SUMMARY_FILE
+from issuesandbox.domain.collection import COLLECTOR, SUMMARY_FILE, SYSTEM_PATH
 
 SUPERVISOR: Final = "supervisor.sh"
-COLLECTOR: Final = "collect.sh"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-# An agent may have put programs of its own into a folder that its PATH names first.
-SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _HEADER: Final = "issuesandbox-pulse"
 _NOT_OURS: Final = "the supervisor's file was changed"
 MISSING: Final = "the supervisor's file is missing"

@@ -20,6 +20,7 @@ _UNKNOWN: Final = "unknown"
 _SECOND: Final = timedelta(seconds=1)
 _COST_DIGITS: Final = Decimal("0.000001")
 _MAX_COST: Final = Decimal(999_999_999)
+_MAX_TOKENS: Final = 10**15
 
 
 def booked(status: Status, now: datetime) -> Status:
@@ -89,7 +90,7 @@ def _added(states: tuple[StateSeconds, ...], state: str, seconds: int) -> tuple[
 
 
 def _sum(total: int | None, more: int | None) -> int | None:
-    return total if more is None else (total or 0) + more
+    return total if more is None else min((total or 0) + more, _MAX_TOKENS)
 
 
 def _cost(total: str | None, more: str | None) -> str | None:

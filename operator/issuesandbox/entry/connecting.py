@@ -102,7 +102,7 @@ async def connect(
     if settings.state_events:
         events = DaytonaEvents(settings.daytona_api_url, key, timings)
     home = await home_uid(settings, requests, namespace)
-    runs = await connect_runs(settings, clock, stack, meter)
+    runs = await connect_runs(settings, clock, stack, gate, meter)
     return World(
         requests=requests,
         sandboxes=sandboxes,

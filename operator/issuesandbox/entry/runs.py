@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from issuesandbox.adapters.daytona.metering import Meter, unmetered
+from issuesandbox.adapters.daytona.rate_limits import Gate
 from issuesandbox.adapters.daytona.toolbox import DaytonaToolbox
 from issuesandbox.adapters.git.remote import HttpRemote
 from issuesandbox.adapters.github.app import AppKey
@@ -69,11 +70,11 @@ class Engine:
 
 
 async def connect_runs(
-    settings: Settings, clock: Clock, stack: AsyncExitStack, meter: Meter = unmetered
+    settings: Settings, clock: Clock, stack: AsyncExitStack, gate: Gate, meter: Meter = unmetered
 ) -> RunWorld:
     """Connect to the insides of sandboxes, to GitHub and to its git."""
     key = settings.daytona_api_key.get_secret_value()
-    toolbox = DaytonaToolbox(settings.daytona_api_url, key, settings.timings, meter=meter)
+    toolbox = DaytonaToolbox(settings.daytona_api_url, key, settings.timings, gate, meter)
     stack.push_async_callback(toolbox.close)
     remote = HttpRemote(await stack.enter_async_context(open_session()))
     identity = _identity(settings)

@@ -77,8 +77,8 @@ make_repository() {
 	ignoreCase = false
 	autocrlf = false
 	safecrlf = false
-	protectNTFS = false
-	protectHFS = false
+	protectNTFS = true
+	protectHFS = true
 	untrackedCache = false
 	preloadIndex = false
 	hooksPath = /dev/null

@@ -560,11 +560,8 @@ report_chunk() { # OFFSET BYTES: of one segment; what was dropped is skipped
     [ "$from" -ge 0 ] || from=0
     if command -v base64 >/dev/null; then coding=base64; else coding=hex; fi
     echo "$coding $((offset_of + from))"
-    if [ $((length - from)) -gt "$2" ]; then
-        tail -c "+$((from + 1))" "$newest" 2>/dev/null | head -c "$2" | encode
-    else
-        tail -c "+$((from + 1))" "$newest" 2>/dev/null | encode
-    fi
+    # Whatever lies there by now may have no end.
+    tail -c "+$((from + 1))" "$newest" 2>/dev/null | head -c "$2" | encode
 }
 
 encode() {

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from collect_sandbox import Sandbox
 
+from issuesandbox.domain.collection import IncompleteAnswer
+
 
 def _configured(name: str, *more: tuple[str, str]) -> Callable[[Sandbox, str], None]:
     def plant(sandbox: Sandbox, trap: str) -> None:
@@ -169,6 +171,20 @@ def test_pipes_in_the_place_of_gits_files_do_not_hold_it_up(sandbox: Sandbox) ->
         os.mkfifo(place)
     sandbox.write("a.txt", "a\n")
     assert {each.path for each in sandbox.collect().changes} == {"a.txt"}
+
+
+def test_names_that_other_systems_take_for_git_are_not_committed(sandbox: Sandbox) -> None:
+    sandbox.write("a.txt", "a\n")
+    for name in ("git~1/config", ".g\u200cit/config", ".GIT/hooks/post-checkout"):
+        sandbox.write(f"sub/{name}", "planted\n")
+    assert {each.path for each in sandbox.collect().changes} == {"a.txt"}
+
+
+def test_a_script_that_is_not_ours_is_not_run(sandbox: Sandbox) -> None:
+    sandbox.write("a.txt", "a\n")
+    sandbox.script.write_text("echo collected 1; echo caught; echo end -\n")
+    with pytest.raises(IncompleteAnswer):
+        sandbox.collect()
 
 
 def test_another_work_tree_in_the_configuration_is_not_taken(sandbox: Sandbox) -> None:

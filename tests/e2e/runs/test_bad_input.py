@@ -139,10 +139,13 @@ async def test_pushes_that_github_refuses(runs: RunStage) -> None:
         assert words in (await runs.stage.status(name))["run"]["message"], name
     saved = (await runs.stage.status("protected"))["run"]["savedWork"]["ref"]
     assert set(await runs.refs()) == {"refs/heads/main", f"refs/heads/{saved}"}
-    # What could not be saved elsewhere is still in the sandbox, which is only stopped.
+    # What no branch is taken for is saved as a patch; and all is still in the sandbox.
     for name in ("weak", "workflow", "large"):
         status = await runs.stage.status(name)
-        assert "savedWork" not in status["run"]
+        saved = status["run"].get("savedWork", {})
+        assert saved.get("kind") == (None if name == "large" else "Patch"), name
+        if saved:
+            assert "+++ b/" in (await runs.config_map(saved["ref"]))["patch"]
         sandbox = await runs.stage.daytona_get(status["sandbox"]["id"])
         assert sandbox["state"] in ("started", "stopping", "stopped")
     assert (await runs.stage.status("large"))["run"]["transcript"]
@@ -212,6 +215,7 @@ async def test_texts_and_trees_that_look_dangerous_are_only_data(
         ".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = http://127.0.0.1:9/none\n',
     }
     await runs.hub("POST", "repos", {"repository": "octo/lfs", "files": files})
+    await add_submodule(runs, "octo/lfs", tmp_path / "lfs")
     names = """bash printf x >"$(printf 'a\\012b')"; printf y >-rf; printf z >'[c](d) <b>|`e`'"""
     number = await issue_in(runs, "octo/lfs", names, name="lfs", **keep)
     expected = dict.fromkeys([*bodies, "lfs"], ("Succeeded", None))
@@ -227,6 +231,19 @@ async def test_texts_and_trees_that_look_dangerous_are_only_data(
     comment = await comment_on(runs, "octo/lfs", number)
     assert "Added: `[c](d) <b>|'e'`\n- Added: `a b`\n" in comment
     await settled(runs, list(expected))
+
+
+async def add_submodule(runs: RunStage, repository: str, folder: Path) -> None:
+    """Let the default branch name a commit of another repository, which nobody can fetch."""
+    url = f"{runs.github.url}/{repository}.git".replace("://", f"://octocat:{PERSON}@")
+    who = "-c user.name=octocat -c user.email=o@c"
+    script = (
+        f"git clone -q {url} {folder} && cd {folder} && "
+        f"git update-index --add --cacheinfo 160000,{'1' * 40},x && "
+        f"git {who} commit -qm submodule && git push -q origin HEAD"
+    )
+    done = await asyncio.create_subprocess_shell(script)
+    assert await done.wait() == 0
 
 
 async def issue_text(runs: RunStage, name: str) -> str:

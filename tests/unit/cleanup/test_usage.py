@@ -121,6 +121,8 @@ def test_tokens_and_cost_of_all_runs_are_added_up() -> None:
 def test_a_run_that_says_nothing_changes_nothing() -> None:
     usage = Usage(input_tokens=5, cost_usd="1.5")
     assert with_run(usage, TokenUsage()) == usage
+    most = TokenUsage(input_tokens=10**15)
+    assert with_run(with_run(None, most), most).input_tokens == 10**15
     assert with_run(None, TokenUsage()) == Usage()
 
 

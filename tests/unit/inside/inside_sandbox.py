@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 
 from issuesandbox import inside
+from issuesandbox.domain.collection import SYSTEM_PATH
 from issuesandbox.domain.supervision import (
     SUPERVISOR,
-    SYSTEM_PATH,
     Limits,
     Pulse,
     RunPaths,

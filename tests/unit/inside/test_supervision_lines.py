@@ -9,8 +9,8 @@ import pytest
 from inside_sandbox import AMPLE, InsideSandbox
 
 from issuesandbox import inside
+from issuesandbox.domain.collection import COLLECTOR
 from issuesandbox.domain.supervision import (
-    COLLECTOR,
     SUPERVISOR,
     EndedBy,
     Limits,

@@ -51,6 +51,22 @@ def test_a_flood_keeps_its_first_and_last_segments_and_little_room(sandbox: Insi
     assert len(kept) > 8 << 20
 
 
+def test_output_that_was_replaced_by_something_vast_is_cut(
+    dash_sandbox: InsideSandbox,
+) -> None:
+    sandbox = dash_sandbox
+    sandbox.start("echo hello")
+    sandbox.until(RunState.ENDED)
+    (segment,) = sandbox.folder.glob("out.*")
+    segment.unlink()
+    # A link looks small, whatever it leads to.
+    vast = sandbox.home / "vast"
+    with vast.open("wb") as file:
+        file.truncate(1 << 40)
+    segment.symlink_to(vast)
+    assert len(sandbox.poll(most=1000).pulse.chunk) == 1000
+
+
 def test_output_of_any_bytes_comes_back_as_it_was(dash_sandbox: InsideSandbox) -> None:
     given = bytes(range(256)) * 700 + b"\0" * 5 + b"no line break at the end"
     (dash_sandbox.home / "given").write_bytes(given)

@@ -10,6 +10,7 @@ from tests.unit.runs.run_ports import shell
 from tests.unit.runs.run_wire import Wire
 from tests.unit.runs.run_world import World
 
+from issuesandbox.domain.collection import SYSTEM_PATH
 from issuesandbox.domain.supervision import RunPaths
 from issuesandbox.engine.runs.preparing import move_in
 
@@ -68,11 +69,18 @@ async def test_a_clone_takes_its_place_whatever_the_last_run_left_there(
     _, commit = await shell("git", "-C", str(seed), "rev-parse", "HEAD")
     command = move_in(RunPaths(str(home), "r1"), str(fresh))
     path = f"{tools}:{os.environ['PATH']}"
+    if left == "stuck":
+        command = command.replace(SYSTEM_PATH, path)
+    else:
+        # What an agent planted is not run, though its PATH names it first.
+        (tools / "git").write_text(f"#!/bin/sh\ntouch {tmp_path}/caught\n")
+        (tools / "git").chmod(0o755)
     code, output = await shell("env", f"PATH={path}", "sh", "-c", command)
     assert (code, output.strip().splitlines()[-1]) == (0, commit.strip())
     assert (work / "README.md").read_text() == "hello\n"
     assert not work.is_symlink()
     assert not (work / "rest").exists()
     assert (home / "other" / "kept").exists()
+    assert not (tmp_path / "caught").exists()
     _, status = await shell("git", "-C", str(work), "status", "--porcelain")
     assert status == ""

@@ -199,6 +199,13 @@ async def test_nothing_is_collected_beside_an_agent_that_may_live(swept: str) ->
     assert refused.value.code == SURVIVES
 
 
+async def test_an_answer_that_was_cut_off_is_asked_for_again() -> None:
+    world = outside(Sandbox("state ENDED\nsurvivors 0"))
+    parent = {"commit": "a" * 40, "branchExisted": False}
+    with pytest.raises(Unavailable, match="incomplete"):
+        await Collector(world, Follower(world)).collect(assignment(a_resource(parent=parent)))
+
+
 async def test_a_secret_that_changes_or_goes_during_the_run_is_still_hidden() -> None:
     other = "sk-other-9876543210"
     follower = Follower(outside(Sandbox("state ABSENT"), Secrets(SECRET, other, None)))

@@ -27,6 +27,8 @@ from issuesandbox.ports.errors import Invalid, Unavailable
 from issuesandbox.ports.toolbox import Clone, Executed
 
 _LARGEST_ANSWER = 32 << 20
+# Commands of ours print less, whatever an agent does beside them.
+_LARGEST_OUTPUT = 2 << 20
 _MOST_ADDRESSES = 10_000
 # How much longer than the command itself its answer may take.
 _MARGIN = 5.0
@@ -109,7 +111,12 @@ class DaytonaToolbox:
         if cwd is not None:
             order["cwd"] = cwd
         body = await self._send(
-            sandbox_id, "POST", "process/execute", limit=math.ceil(seconds) + _MARGIN, json=order
+            sandbox_id,
+            "POST",
+            "process/execute",
+            limit=math.ceil(seconds) + _MARGIN,
+            largest=_LARGEST_OUTPUT,
+            json=order,
         )
         told = _decode(body, _Result)
         return Executed(told.exit_code, told.result)

@@ -65,7 +65,8 @@ class StreamReader:
     @property
     def facts(self) -> AgentFacts:
         """Return what is known by now."""
-        figures = self._settled + self._open
+        sums = self._settled + self._open
+        figures = Counter({name: min(sums[name], _LARGEST_FIGURE) for name in sums})
         turns = figures.pop("turns", 0)
         cost = self._facts.get("cost")
         known = {name: figures[name] for name in _TOKENS.values() if name in figures}

@@ -17,6 +17,7 @@ from issuesandbox.domain.collection import (
     Collection,
     CollectOrder,
     CommitOrder,
+    IncompleteAnswer,
     collect_command,
     pack_path,
     parse_collection,
@@ -32,7 +33,7 @@ from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.following import SURVIVES, Follower
 from issuesandbox.engine.runs.outside import Outside
-from issuesandbox.ports.errors import CallError, Invalid
+from issuesandbox.ports.errors import CallError, Invalid, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 
 AUTHOR = "issuesandbox"
@@ -111,7 +112,10 @@ class Collector:
             collect_command(order),
             seconds=self._outside.timings.collect_timeout.total_seconds(),
         )
-        found = parse_collection(done.output, order)
+        try:
+            found = parse_collection(done.output, order)
+        except IncompleteAnswer as error:
+            raise Unavailable(str(error)) from error
         if found.commit is None:
             return Work(found)
         path = pack_path(order.folder, found.commit)

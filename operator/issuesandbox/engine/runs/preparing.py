@@ -13,6 +13,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 from issuesandbox.api.status_run import Outcome, Parent
 from issuesandbox.domain import numbers
 from issuesandbox.domain.agents.launch import Launch
+from issuesandbox.domain.collection import SYSTEM_PATH
 from issuesandbox.domain.prompt import IssueFacts, issue_text, sentence
 from issuesandbox.domain.runs.chapters import Ending, Preparation
 from issuesandbox.domain.supervision import RunPaths, kill_command, quoted, supervisor_file
@@ -178,7 +179,9 @@ def move_in(paths: RunPaths, fresh: str) -> str:
     done, lock = quoted(f"{paths.inputs}/parent"), quoted(f"{paths.inputs}/moving")
     old = f"{quoted(paths.home)} -maxdepth 1 -name 'work.*' -mmin +{_STALE_MINUTES}"
     return (
-        f"set -e; [ ! -e {fence} ]; mkdir -p {quoted(paths.inputs)}; "
+        # The agent of an earlier run may have put programs of its own into a folder of the PATH.
+        f'PATH={SYSTEM_PATH}:"$PATH"; set -e; [ ! -e {fence} ]; '
+        f"mkdir -p {quoted(paths.inputs)}; "
         # The lock names its holder, so that one who died does not hold it.
         f"until ln -s $$ {lock} 2>/dev/null; do "
         f'kill -0 "$(readlink {lock})" 2>/dev/null || rm -f {lock}; sleep 1; done; '

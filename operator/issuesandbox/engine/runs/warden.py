@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from issuesandbox import inside
 from issuesandbox.domain.buckets import Priority
+from issuesandbox.domain.collection import COLLECTOR
 from issuesandbox.domain.supervision import (
-    COLLECTOR,
     MISSING,
     Pulse,
     PulseError,
