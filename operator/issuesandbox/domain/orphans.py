@@ -6,6 +6,7 @@ dead-man switch ends it later. Pure; what was seen before comes in and goes out 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -35,6 +36,17 @@ class Verdict(StrEnum):
     ENDING = "ending"
     HELD = "held"
     DUE = "due"
+
+
+class Doubt(StrEnum):
+    """What keeps an orphan for now."""
+
+    STATE = "strange_state"
+    AGE = "unknown_age"
+    YOUNG = "young"
+    NEW = "seen_once"
+    CAP = "over_the_cap"
+    BREAKER = "breaker"
 
 
 ORPHANS = frozenset({Verdict.HELD, Verdict.DUE})
@@ -93,6 +105,8 @@ class Finding:
     verdict: Verdict
     why: str
     age: timedelta | None = None
+    doubt: Doubt | None = None
+    """What keeps it, where it has no owner."""
 
     @property
     def sighting(self) -> tuple[SandboxId, str]:
@@ -120,6 +134,15 @@ class Assessment:
     def orphans(self) -> int:
         """Return how many sandboxes have no resource."""
         return sum(each.verdict in ORPHANS for each in self.findings)
+
+    @property
+    def kept(self) -> Counter[Doubt]:
+        """Return how many of them are kept for now, by what keeps them."""
+        if self.breaker is not None:
+            return Counter({Doubt.BREAKER: self.orphans})
+        kept = Counter(each.doubt for each in self.findings if each.doubt is not None)
+        kept[Doubt.CAP] = self.orphans - kept.total() - len(self.due)
+        return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +177,9 @@ class OrphanRules:
         if verdict is not Verdict.DUE:
             return finding
         doubt = self._doubt(finding, look)
-        return finding if doubt is None else Finding(sandbox, Verdict.HELD, doubt, age)
+        if doubt is None:
+            return finding
+        return Finding(sandbox, Verdict.HELD, why=doubt[1], age=age, doubt=doubt[0])
 
     def _standing(self, sandbox: SandboxView, look: Look) -> tuple[Verdict, str]:
         labels = sandbox.labels
@@ -168,18 +193,19 @@ class OrphanRules:
             return Verdict.ENDING, "is being destroyed"
         return Verdict.DUE, "its resource does not exist"
 
-    def _doubt(self, finding: Finding, look: Look) -> str | None:
+    def _doubt(self, finding: Finding, look: Look) -> tuple[Doubt, str] | None:
         timings, sight = self.timings, sight_of(finding.sandbox)
         if sight is Sight.STRANGE:
-            return f"an orphan in state {finding.sandbox.state}, which nobody knows"
+            return Doubt.STATE, f"an orphan in state {finding.sandbox.state}, which nobody knows"
         if finding.age is None:
-            return "an orphan of unknown age"
+            return Doubt.AGE, "an orphan of unknown age"
         if finding.age < timings.orphan_age:
-            return f"an orphan younger than {_words(timings.orphan_age)}"
+            return Doubt.YOUNG, f"an orphan younger than {_words(timings.orphan_age)}"
         first_seen = look.sightings.get(finding.sighting, look.moment)
         gap = timings.orphan_reshape if sight is Sight.RESHAPING else timings.orphan_gap
         if timedelta(seconds=look.moment - first_seen) < gap:
-            return f"an orphan that must be seen again {_words(gap)} after the first time"
+            text = f"an orphan that must be seen again {_words(gap)} after the first time"
+            return Doubt.NEW, text
         return None
 
 

@@ -22,6 +22,7 @@ from issuesandbox.domain.buckets import Priority
 from issuesandbox.domain.naming import installation_labels
 from issuesandbox.domain.orphans import (
     Assessment,
+    Doubt,
     Finding,
     Look,
     OrphanRules,
@@ -120,6 +121,7 @@ class Reaper:
         self._said: object = None
         self.fates: Counter[Fate] = Counter()
         self.orphans = 0
+        self.kept: Counter[Doubt] = Counter()
         self.breaker: str | None = None
 
     async def run(self, suspects: Callable[[], bool] = lambda: True) -> None:
@@ -140,7 +142,7 @@ class Reaper:
         self._sightings = assessment.sightings
         self.breaker = assessment.breaker
         if assessment.findings or assessment.breaker is None:
-            self.orphans = assessment.orphans
+            self.orphans, self.kept = assessment.orphans, assessment.kept
         with on_behalf_of(Priority.KILL):
             treated = await in_batches(assessment.due, self._treat)
         sweep = Sweep(assessment, tuple(treated))

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from issuesandbox.adapters.daytona.events import DaytonaEvents
 from issuesandbox.domain.buckets import Bucket
+from issuesandbox.domain.orphans import Doubt
 from issuesandbox.engine.breaker import Breaker
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.rates import RateGate
@@ -47,6 +48,9 @@ class GuardCollector(Collector):
             "Sandboxes with our labels and without a resource.",
             self.reaper.orphans,
         )
+        text = "Of them those that the reaper keeps for now, by what keeps them."
+        kept = {each.value: self.reaper.kept[each] for each in Doubt}
+        yield _gauges("orphans_kept", text, "reason", kept)
         # Not just `orphans`: a gauge and a counter of one name are one family to some scrapers.
         yield _counters("orphans_treated", "Orphans by fate.", "fate", self.reaper.fates, Fate)
         breakers = {

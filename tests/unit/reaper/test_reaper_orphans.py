@@ -14,6 +14,7 @@ from issuesandbox.domain.orphans import (
     ORPHANS,
     Assessment,
     Caps,
+    Doubt,
     Look,
     OrphanRules,
     Scope,
@@ -147,6 +148,24 @@ def test_a_sweep_is_capped_and_takes_those_seen_longest_first() -> None:
         [sandbox("a"), sandbox("b"), sandbox("c")], look(after=90, before=all_seen)
     ).due
     assert [each.sandbox.id for each in due] == ["c", "a"]
+
+
+def test_what_keeps_orphans_is_counted() -> None:
+    rules = OrphanRules(Scope("here"), Timings(), Caps(per_sweep=1, few=9))
+    crowd = [
+        sandbox("a"),
+        sandbox("b"),
+        sandbox("young", created_at=NOW),
+        sandbox("ageless", created_at=None),
+        sandbox("odd", state="strange"),
+        sandbox("owned", uid="alive"),
+    ]
+    first = rules.assess(crowd, look("alive"))
+    assert +first.kept == {Doubt.NEW: 2, Doubt.YOUNG: 1, Doubt.AGE: 1, Doubt.STATE: 1}
+    second = rules.assess(crowd, look("alive", after=90, before=first))
+    assert +second.kept == {Doubt.CAP: 1, Doubt.YOUNG: 1, Doubt.AGE: 1, Doubt.STATE: 1}
+    many = RULES.assess([sandbox(f"{n}") for n in range(4)], look())
+    assert +many.kept == {Doubt.BREAKER: 4}
 
 
 sandboxes = st.lists(
