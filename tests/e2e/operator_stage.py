@@ -89,6 +89,7 @@ class Stage:
         child = spawn("operator", command, leash=self.leash, log=log, env=environment)
         self.operators.append(child)
         self.probe_urls.append(f"http://{LOOPBACK}:{port}")
+        self.guard.metrics.append(f"{self.probe_urls[-1]}/metrics")
         return child
 
     def grant_rights(self, home: str) -> None:

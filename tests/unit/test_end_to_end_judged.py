@@ -1,4 +1,4 @@
-"""No end-to-end test with a simulated Daytona escapes the checker."""
+"""No end-to-end test with a simulator escapes the checker."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tests.e2e.court import Court
 from issuesandbox.local.checker.collect import Sources
 from issuesandbox.local.daytona.config import SimulatorConfig
 from issuesandbox.local.daytona.server import Simulator
+from issuesandbox.local.github.server import GitHubConfig, GitHubSimulator
 
 E2E = Path(__file__).parents[1] / "e2e"
-AS_A_PROCESS = re.compile(r'"local", "(up|daytona)"|"make", "up"|running_world\(')
+AS_A_PROCESS = re.compile(r'"local", "(up|daytona|github)"|"make", "up"|running_world\(')
 
 
 async def test_a_simulator_that_was_never_judged_fails_its_test() -> None:
@@ -23,11 +24,21 @@ async def test_a_simulator_that_was_never_judged_fails_its_test() -> None:
             pass
 
 
-async def test_a_simulator_that_was_judged_is_fine(tmp_path: Path) -> None:
+async def test_a_github_that_was_never_judged_fails_its_test() -> None:
+    court = Court()
+    with pytest.raises(AssertionError, match="the checker did not judge"), court.in_session():
+        async with GitHubSimulator(GitHubConfig()):
+            pass
+
+
+async def test_simulators_that_were_judged_are_fine(tmp_path: Path) -> None:
     court = Court()
     with court.in_session():
-        async with Simulator(SimulatorConfig()) as simulator:
-            sources = Sources("installation", simulator.admin_url)
+        async with (
+            Simulator(SimulatorConfig()) as simulator,
+            GitHubSimulator(GitHubConfig()) as github,
+        ):
+            sources = Sources("installation", simulator.admin_url, github.url)
             # Who is judged is noted first: that this cluster cannot be watched is another matter.
             with pytest.raises(Exception, match="kube-config"):
                 async with court.judged(sources, tmp_path / "no-kubeconfig"):

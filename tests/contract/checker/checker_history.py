@@ -93,6 +93,7 @@ class Paper:
         before: str | None = "x",
         cause: str = "api",
         name: str = "claude-issue-7",
+        organization: str = "org",
         **changes: str,
     ) -> None:
         own = labels(**changes)
@@ -104,7 +105,7 @@ class Paper:
                 "type": "state",
                 "sandbox": sandbox,
                 "name": name,
-                "organization": "org",
+                "organization": organization,
                 "labels": own,
                 "from": before,
                 "to": after,
@@ -118,7 +119,13 @@ class Paper:
         if options.get("cause") != "admin":
             self.call("sandbox.create", sandbox)
 
-    def call(self, kind: str, sandbox: str | None, identity: str = "org/operator") -> None:
+    def call(
+        self,
+        kind: str,
+        sandbox: str | None,
+        identity: str = "org/operator",
+        status: int | None = 200,
+    ) -> None:
         self.at += 1
         self.daytona.append(
             {
@@ -127,10 +134,10 @@ class Paper:
                 "type": "request",
                 "identity": identity,
                 "kind": kind,
-                "status": 200,
+                "status": status,
                 "sandbox": sandbox,
                 "name": None,
-                "effect": "x",
+                "effect": "x" if status == 200 else None,
             }
         )
 

@@ -35,6 +35,19 @@ def two_sandboxes(paper: Paper) -> None:
     paper.born("s2", name="claude-issue-7-abc")
 
 
+def next_generation_of_one_that_nobody_tried_to_delete(paper: Paper) -> None:
+    paper.born("s2", name="claude-issue-7-g2", attempt="2")
+
+
+def another_name_beside_one_that_cannot_be_deleted(paper: Paper) -> None:
+    paper.call("sandbox.delete", "s1", status=409)
+    paper.born("s2", name="claude-issue-7-abc", attempt="2")
+
+
+def second_sandbox_in_another_organisation(paper: Paper) -> None:
+    paper.born("s2", organization="elsewhere")
+
+
 def foreign_sandbox_deleted(paper: Paper) -> None:
     paper.state("f1", "started", before=None, cause="admin", installation="other")
     paper.call("sandbox.delete", "f1")
@@ -100,6 +113,41 @@ def comment_while_paused(paper: Paper) -> None:
     paper.annotate("paused", "true")
     paper.pass_time()
     paper.act("issue_comment.edited", 7, 501)
+
+
+def agent_started_while_paused(paper: Paper) -> None:
+    paper.annotate("paused", "true")
+    paper.pass_time()
+    paper.call("toolbox.execute", "s1")
+    paper.see(run={"agentStartedAt": iso(paper.at)})
+
+
+def run_begun_while_paused(paper: Paper) -> None:
+    paper.see(run={"outcome": "Failed"})
+    paper.object["status"]["history"] = [{"id": RUN, "outcome": "Failed"}]
+    paper.annotate("paused", "true")
+    paper.pass_time()
+    paper.see(run={"id": "run-2", "outcome": None, "startedAt": iso(paper.at)})
+
+
+def agent_started_while_frozen(paper: Paper) -> None:
+    paper.frozen.append(Span(paper.moment()))
+    paper.pass_time()
+    paper.see(run={"agentStartedAt": iso(paper.at)})
+
+
+def work_saved_while_paused(paper: Paper) -> None:
+    paper.see(run={"outcome": "TimedOut"})
+    paper.annotate("paused", "true")
+    paper.pass_time()
+    paper.push("wip/issue-7-run-1", ZERO, COMMIT)
+
+
+def work_saved_while_frozen(paper: Paper) -> None:
+    paper.see(run={"outcome": "TimedOut"})
+    paper.frozen.append(Span(paper.moment()))
+    paper.pass_time()
+    paper.push("wip/issue-7-run-1", ZERO, COMMIT)
 
 
 def recover_while_frozen(paper: Paper) -> None:
@@ -202,6 +250,19 @@ def push_before_gate(paper: Paper) -> None:
     paper.gate()
 
 
+def work_saved_after_stop(paper: Paper) -> None:
+    paper.ask_for_stop()
+    paper.pass_time()
+    paper.push("wip/issue-7-run-1", ZERO, COMMIT)
+
+
+def work_saved_after_deletion_during_the_run(paper: Paper) -> None:
+    paper.ask_for_deletion()
+    paper.pass_time()
+    paper.see(run={"outcome": "Cancelled"})
+    paper.push("wip/issue-7-run-1", ZERO, COMMIT)
+
+
 def pull_request_after_stop(paper: Paper) -> None:
     paper.gate()
     paper.push(BRANCH, ZERO, COMMIT)
@@ -214,6 +275,10 @@ def pull_request_after_stop(paper: Paper) -> None:
 def secret_in_log(paper: Paper) -> None:
     paper.secrets["Daytona key"] = "dtn_0123456789"
     paper.texts["operator.log"] = "all well\ncalling with dtn_0123456789"
+
+
+def installation_token_in_log(paper: Paper) -> None:
+    paper.texts["operator.log"] = f"all well\ncalling with ghs_{'Ab1' * 12}"
 
 
 def sandbox_without_resource(paper: Paper) -> None:
@@ -243,6 +308,17 @@ def second_pull_request(paper: Paper) -> None:
         paper.see(run={"branch": BRANCH, "pullRequest": {"number": number}})
 
 
+def success_without_pull_request(paper: Paper) -> None:
+    paper.gate()
+    paper.push(BRANCH, ZERO, COMMIT)
+    paper.see(run={"outcome": "Succeeded"})
+
+
+def success_without_pull_request_stopped_later(paper: Paper) -> None:
+    success_without_pull_request(paper)
+    paper.ask_for_stop()
+
+
 def unknown_pull_request(paper: Paper) -> None:
     paper.act("pull_request.opened", 8, 601)
 
@@ -259,6 +335,9 @@ def no_comment(paper: Paper) -> None:
 
 PLANTED: dict[Callable[[Paper], None], str] = {
     two_sandboxes: "one-live-sandbox",
+    next_generation_of_one_that_nobody_tried_to_delete: "one-live-sandbox",
+    another_name_beside_one_that_cannot_be_deleted: "one-live-sandbox",
+    second_sandbox_in_another_organisation: "one-live-sandbox",
     foreign_sandbox_deleted: "foreign-untouched",
     foreign_toolbox_used: "foreign-untouched",
     foreign_comment_edited: "foreign-comments-untouched",
@@ -270,6 +349,11 @@ PLANTED: dict[Callable[[Paper], None], str] = {
     stop_no_longer_asked_while_paused: "hands-off-while-paused",
     deletion_of_a_stopped_one_while_paused: "hands-off-while-paused",
     comment_while_paused: "hands-off-while-paused",
+    agent_started_while_paused: "hands-off-while-paused",
+    run_begun_while_paused: "hands-off-while-paused",
+    agent_started_while_frozen: "hands-off-while-paused",
+    work_saved_while_paused: "hands-off-while-paused",
+    work_saved_while_frozen: "hands-off-while-paused",
     recover_while_frozen: "hands-off-while-paused",
     orphan_reaped_while_frozen: "hands-off-while-paused",
     outcome_changed: "outcome-once",
@@ -287,13 +371,18 @@ PLANTED: dict[Callable[[Paper], None], str] = {
     push_to_another_branch: "push-through-gate",
     push_onto_another_tip: "push-through-gate",
     push_before_gate: "push-through-gate",
+    work_saved_after_stop: "no-work-saved-after-stop",
+    work_saved_after_deletion_during_the_run: "no-work-saved-after-stop",
     pull_request_after_stop: "no-pull-request-after-stop",
     secret_in_log: "no-secret",
+    installation_token_in_log: "no-secret",
     sandbox_without_resource: "no-orphan",
     decided_and_never_pushed: "one-push",
     pushed_twice: "one-push",
     decided_twice: "one-push",
     second_pull_request: "one-pull-request",
+    success_without_pull_request: "one-pull-request",
+    success_without_pull_request_stopped_later: "one-pull-request",
     unknown_pull_request: "one-pull-request",
     second_comment: "one-comment",
     no_comment: "one-comment",
@@ -358,7 +447,13 @@ def replaced_after_hidden_error(paper: Paper) -> None:
 
 
 def next_generation_beside_one_that_cannot_be_deleted(paper: Paper) -> None:
-    paper.born("s2", name="claude-issue-7-g1", attempt="2")
+    paper.call("sandbox.delete", "s1", status=409)
+    paper.born("s2", name="claude-issue-7-g2", attempt="2")
+
+
+def next_generation_beside_one_whose_deletion_is_never_answered(paper: Paper) -> None:
+    paper.call("sandbox.delete", "s1", status=None)
+    paper.born("s2", name="claude-issue-7-g2", attempt="2")
 
 
 def planted_double(paper: Paper) -> None:
@@ -451,9 +546,36 @@ def pull_request_before_stop(paper: Paper) -> None:
     paper.see(run={"pullRequest": {"number": 8}})
 
 
-def work_saved_after_stop(paper: Paper) -> None:
+def work_saved_after_time_out(paper: Paper) -> None:
+    paper.see(run={"outcome": "TimedOut"})
+    paper.pass_time()
+    paper.push("wip/issue-7-run-1", ZERO, COMMIT)
+
+
+def work_saved_when_deleted_after_the_run(paper: Paper) -> None:
+    paper.see(run={"outcome": "Failed"})
+    paper.ask_for_deletion()
+    paper.pass_time()
+    paper.push("wip/issue-7-run-1", ZERO, COMMIT)
+
+
+def save_in_flight_when_stopped(paper: Paper) -> None:
+    paper.see(run={"outcome": "Failed"})
     paper.ask_for_stop()
     paper.push("wip/issue-7-run-1", ZERO, COMMIT)
+
+
+def pushed_without_credentials_for_a_pull_request(paper: Paper) -> None:
+    paper.gate()
+    paper.push(BRANCH, ZERO, COMMIT)
+    paper.see(run={"outcome": "Succeeded", "reason": "Pushed"})
+
+
+def agent_started_before_the_pause_and_told_in_it(paper: Paper) -> None:
+    started = iso(paper.at)
+    paper.annotate("paused", "true")
+    paper.pass_time()
+    paper.see(run={"agentStartedAt": started})
 
 
 def somebody_else_acts(paper: Paper) -> None:
@@ -481,6 +603,7 @@ INNOCENT = [
     replaced_after_destruction,
     replaced_after_hidden_error,
     next_generation_beside_one_that_cannot_be_deleted,
+    next_generation_beside_one_whose_deletion_is_never_answered,
     planted_double,
     same_number_elsewhere,
     foreign_only_looked_at,
@@ -495,7 +618,11 @@ INNOCENT = [
     next_run_in_the_same_sandbox,
     stop_too_late_for_the_push,
     pull_request_before_stop,
-    work_saved_after_stop,
+    work_saved_after_time_out,
+    work_saved_when_deleted_after_the_run,
+    save_in_flight_when_stopped,
+    pushed_without_credentials_for_a_pull_request,
+    agent_started_before_the_pause_and_told_in_it,
     somebody_else_acts,
     remote_refused,
     second_run_updates_the_pull_request,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from checker_history import INSTALLATION, UID, labels
 
-from issuesandbox.local.checker.collect import CollectError, Sources, collect
+from issuesandbox.local.checker.asking import CollectError
+from issuesandbox.local.checker.collect import Sources, collect
 from issuesandbox.local.checker.evidence import Moment, Observation
 from issuesandbox.local.checker.verdict import check
 from issuesandbox.local.daytona.config import ApiKey, SimulatorConfig
@@ -60,6 +63,9 @@ class Worlds:
     async def broken(self, *seen: Observation, **options: Any) -> list[str]:
         evidence = await collect(self.sources, seen, **options)
         return [violation.rule for violation in check(evidence)]
+
+
+Leak = Callable[[Worlds, dict[str, str]], Awaitable[None]]
 
 
 @pytest_asyncio.fixture
@@ -155,24 +161,105 @@ async def test_an_ungated_push_and_an_unknown_pull_request_are_seen(worlds: Worl
     assert await worlds.broken(seen()) == ["push-through-gate", "one-pull-request"]
 
 
-async def test_secrets_are_searched_in_logs_comments_and_given_texts(
+KEY = "sk-0123456789"
+
+
+async def comment_with_the_key(worlds: Worlds, app: dict[str, str]) -> None:
+    comment = f"{worlds.github.admin_url}/repos/acme/shop/issues/1/comment"
+    await worlds.call("POST", comment, json={"body": f"my key is {KEY}"})
+
+
+async def pull_request_with_the_key(worlds: Worlds, app: dict[str, str]) -> None:
+    side = {"branch": "side", "files": {"a": "b"}}
+    await worlds.call("POST", f"{worlds.github.admin_url}/repos/acme/shop/push", json=side)
+    pull = {"title": "x", "head": "side", "base": "main", "body": f"made with {KEY}"}
+    await worlds.call("POST", f"{worlds.github.url}/repos/acme/shop/pulls", headers=app, json=pull)
+
+
+async def commit_with_the_key(worlds: Worlds, app: dict[str, str]) -> None:
+    admin, repo = (f"{worlds.github.url}/{part}repos/acme/shop" for part in ("_sim/", ""))
+    side = {"branch": "side", "files": {"config.py": f"key = '{KEY}'"}}
+    await worlds.call("POST", f"{admin}/push", json=side)
+    tip = (await worlds.call("GET", f"{repo}/git/ref/heads/side", headers=app))["object"]["sha"]
+    for sha, name in ((tip, "claude-fix-issue-1"), (tip, "claude-fix-issue-1-2")):
+        new = {"ref": f"refs/heads/{name}", "sha": sha}
+        await worlds.call("POST", f"{repo}/git/refs", headers=app, json=new)
+
+
+async def sandbox_with_the_key(worlds: Worlds, app: dict[str, str]) -> None:
+    made = {"name": "a", "labels": labels(), "env": {"KEY": KEY}}
+    await worlds.at_daytona("POST", "/sandbox", made)
+
+
+PLACES = {
+    comment_with_the_key: "comments",
+    pull_request_with_the_key: "pull requests",
+    commit_with_the_key: "pushed commits",
+    sandbox_with_the_key: "Daytona's sandboxes",
+}
+
+
+@pytest.mark.parametrize("leak", PLACES, ids=lambda leak: leak.__name__)
+async def test_a_secret_is_found_where_others_can_read_it(worlds: Worlds, leak: Leak) -> None:
+    await leak(worlds, await make_repository(worlds))
+    worlds.sources = replace(worlds.sources, secrets={"key": KEY})
+    evidence = await collect(worlds.sources, [seen()])
+    found = [each.subject for each in check(evidence) if each.rule == "no-secret"]
+    assert found == [PLACES[leak]]
+
+
+async def test_secrets_are_searched_in_logs_given_texts_and_metrics(
     worlds: Worlds, tmp_path: Path
 ) -> None:
-    await make_repository(worlds)
-    comment = f"{worlds.github.admin_url}/repos/acme/shop/issues/1/comment"
-    await worlds.call("POST", comment, json={"body": "my key is sk-0123456789"})
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "operator.log").write_text("sk-0123456789")
-    sources = Sources(
-        INSTALLATION,
-        worlds.daytona.admin_url,
-        worlds.github.url,
-        logs=(tmp_path / "logs",),
-        secrets={"key": "sk-0123456789"},
-    )
-    evidence = await collect(sources, [seen()], texts={"environment": "KEY=sk-0123456789"})
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "operator.log").write_text(KEY)
+    sources = replace(worlds.sources, logs=(logs,), secrets={"key": KEY})
+    server = await served(f'issuesandbox_calls{{key="{KEY}"}} 1')
+    exported = str(server.make_url("/metrics"))
+    try:
+        # Who is gone exports nothing.
+        metrics = [exported, "http://127.0.0.1:1/metrics"]
+        texts = {"environment": f"KEY={KEY}"}
+        evidence = await collect(sources, [seen()], texts=texts, metrics=metrics)
+    finally:
+        await server.close()
     places = {violation.subject for violation in check(evidence)}
-    assert places == {"comments", "environment", str(tmp_path / "logs" / "operator.log")}
+    assert places == {"environment", exported, str(logs / "operator.log")}
+
+
+async def served(text: str) -> TestServer:
+    """Serve a text for as long as nobody closes it."""
+
+    async def show(request: web.Request) -> web.Response:
+        return web.Response(text=text)
+
+    app = web.Application()
+    app.router.add_get("/metrics", show)
+    server = TestServer(app)
+    await server.start_server()
+    return server
+
+
+async def test_a_world_without_daytona_is_judged_by_github_alone(worlds: Worlds) -> None:
+    app = await make_repository(worlds)
+    await worlds.at_daytona("POST", "/sandbox", {"name": "a"})
+    worlds.sources = Sources(INSTALLATION, github=worlds.github.url)
+    assert await worlds.broken(seen()) == []
+    await pull_request_with_the_key(worlds, app)
+    assert await worlds.broken(seen()) == ["one-pull-request"]
+
+
+async def test_what_was_pushed_and_is_gone_holds_nobody_up(worlds: Worlds) -> None:
+    app = await make_repository(worlds)
+    await commit_with_the_key(worlds, app)
+    repo = f"{worlds.github.url}/repos/acme/shop"
+    for branch in ("claude-fix-issue-1", "claude-fix-issue-1-2"):
+        await worlds.call("DELETE", f"{repo}/git/refs/heads/{branch}", headers=app)
+    evidence = await collect(worlds.sources, [seen()])
+    assert KEY in evidence.texts["pushed commits"], "the branch of a person still has it"
+    await worlds.call("DELETE", f"{worlds.github.admin_url}/repos/acme/shop")
+    assert (await collect(worlds.sources, [seen()])).texts["pushed commits"] == ""
 
 
 async def test_a_source_that_does_not_answer_is_named(worlds: Worlds) -> None:

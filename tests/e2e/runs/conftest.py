@@ -74,7 +74,7 @@ async def runs(
                 "Daytona key": DEFAULT_KEY,
                 "administrator's token": control_plane.token,
                 "model key": MODEL_KEY,
-                "App's key": app_key,
+                "a line of the App's key": app_key.splitlines()[1],
             },
         )
         stage = Stage(control_plane, namespace, daytona, tmp_path, leash, http)

@@ -10,8 +10,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from adapter_process import SECRET, Adapters
+from court import Court
 from webhook_stage import REPOSITORY, JumpingClock, WebhookStage
 
+from issuesandbox.local.checker.collect import Sources
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.github.server import GitHubConfig, GitHubSimulator
 from issuesandbox.local.github.tokens import new_private_key
@@ -25,7 +27,7 @@ def app_key() -> str:
 
 @pytest_asyncio.fixture
 async def hook_stage(
-    control_plane: Access, crd: None, namespace: str, app_key: str, tmp_path: Path
+    court: Court, control_plane: Access, crd: None, namespace: str, app_key: str, tmp_path: Path
 ) -> AsyncIterator[WebhookStage]:
     async with AsyncExitStack() as stack:
         config = GitHubConfig(app_private_key=app_key, tokens={"ghp_root": "root"})
@@ -37,7 +39,22 @@ async def hook_stage(
         http = await stack.enter_async_context(aiohttp.ClientSession())
         adapters = Adapters(control_plane, namespace, github, tmp_path, leash)
         adapters.install()
-        stage = WebhookStage(clock, adapters, http)
+        stack.push_async_callback(adapters.stop)
+        sources = Sources(
+            installation=namespace,
+            github=github.url,
+            namespaces=frozenset({namespace}),
+            logs=(tmp_path / "logs",),
+            secrets={
+                "webhook's secret": SECRET,
+                "administrator's token": control_plane.token,
+                "a line of the App's key": app_key.splitlines()[1],
+            },
+        )
+        guard = await stack.enter_async_context(court.judged(sources, control_plane.kubeconfig))
+        # The operator writes it, and none takes part.
+        guard.lapse("one-comment")
+        stage = WebhookStage(clock, adapters, http, guard)
         files = {"README.md": "hello\n"}
         await stage.sim("POST", "repos", {"repository": REPOSITORY, "files": files})
         for login, permission, association in (
@@ -49,8 +66,7 @@ async def hook_stage(
             await stage.sim("PUT", f"users/{login}", person)
         await stage.sim("POST", "installations", {"account": "acme"})
         yield stage
-        await adapters.stop()
-        logs = "".join(path.read_text() for path in (tmp_path / "logs").iterdir())
-        assert "Traceback" not in logs, logs[-3000:]
-        assert "PRIVATE KEY" not in logs
-        assert SECRET not in logs
+        guard.metrics += [f"{url}/metrics" for url in adapters.urls]
+    logs = "".join(path.read_text() for path in (tmp_path / "logs").iterdir())
+    assert "Traceback" not in logs, logs[-3000:]
+    assert "PRIVATE KEY" not in logs

@@ -16,6 +16,7 @@ import pytest
 from adapter_process import SECRET, Adapters
 
 from issuesandbox.clock import SystemClock
+from issuesandbox.local.checker.guard import Guard
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.processes import Child
 
@@ -43,6 +44,8 @@ class WebhookStage:
     clock: JumpingClock
     adapters: Adapters
     http: aiohttp.ClientSession
+    guard: Guard
+    """What the test tells the checker that judges it at its end."""
 
     @property
     def access(self) -> Access:

@@ -14,12 +14,10 @@ from typing import Any
 
 import aiohttp
 
+from issuesandbox.local.checker.asking import Asking
 from issuesandbox.local.checker.evidence import Comment, Evidence, Observation, Row, Span
-from issuesandbox.local.checker.journals import read_daytona, read_github
-
-
-class CollectError(Exception):
-    """A source that did not tell what it knows; without it nothing can be judged."""
+from issuesandbox.local.checker.github_texts import GitHubTexts
+from issuesandbox.local.checker.journals import GitHubJournal, read_daytona, read_github
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,8 @@ class Sources:
     """Where the evidence of one world lies."""
 
     installation: str
-    daytona_admin: str
+    # None where nobody has a sandbox.
+    daytona_admin: str | None = None
     github: str | None = None
     # Namespaces of this world; None where the whole cluster is its own.
     namespaces: frozenset[str] | None = None
@@ -39,39 +38,73 @@ class Sources:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+@dataclass(frozen=True)
+class _OnGitHub:
+    """What GitHub tells at the end."""
+
+    journal: GitHubJournal | None = None
+    comments: tuple[Comment, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
 async def collect(
     sources: Sources,
     history: Sequence[Observation],
     *,
     texts: Mapping[str, str] | None = None,
     frozen: Sequence[Span] = (),
+    metrics: Sequence[str] = (),
 ) -> Evidence:
-    """Gather what everybody saw."""
+    """Gather what everybody saw; what is exported at the addresses `metrics` is a text too."""
     history = [each for each in history if _belongs(each, sources.namespaces)]
     async with aiohttp.ClientSession(headers={"User-Agent": "issuesandbox-checker"}) as session:
-        daytona = await _text(session, f"{sources.daytona_admin}/journal")
-        rows = await _json(session, f"{sources.daytona_admin}/sandboxes")
-        pages = await _github_journal(session, sources.github) if sources.github else []
-        comments = await _comments(session, sources.github, history) if sources.github else []
+        asking = Asking(session)
+        journal, rows = await _at_daytona(asking, sources.daytona_admin)
+        on_github = await _on_github(asking, sources, history)
+        exported = {url: await asking.text_if_up(url) for url in metrics}
     everything = {
-        "Daytona's journal": daytona,
-        "GitHub's journal": "\n".join(map(json.dumps, pages)),
+        "Daytona's journal": journal,
+        "Daytona's sandboxes": rows,
+        **on_github.texts,
         "resources": "\n".join(json.dumps(each.object) for each in history),
-        "comments": "\n".join(comment.body for comment in comments),
+        **exported,
         **await asyncio.to_thread(_read_logs, sources.logs),
         **(texts or {}),
     }
     return Evidence(
         installation=sources.installation,
         observations=tuple(history),
-        daytona=read_daytona(map(json.loads, daytona.splitlines()), sources.daytona_identities),
-        rows=tuple(_row(row) for row in rows),
-        github=read_github(pages, sources.github_logins) if sources.github else None,
-        comments=tuple(comments),
+        daytona=read_daytona(map(json.loads, journal.splitlines()), sources.daytona_identities),
+        rows=tuple(_row(row) for row in json.loads(rows)),
+        github=on_github.journal,
+        comments=on_github.comments,
         texts=everything,
         secrets=sources.secrets,
         frozen=tuple(frozen),
     )
+
+
+async def _at_daytona(asking: Asking, admin: str | None) -> tuple[str, str]:
+    if admin is None:
+        return "", "[]"
+    return await asking.text(f"{admin}/journal"), await asking.text(f"{admin}/sandboxes")
+
+
+async def _on_github(asking: Asking, sources: Sources, history: Sequence[Observation]) -> _OnGitHub:
+    if sources.github is None:
+        return _OnGitHub()
+    reading = GitHubTexts(asking, sources.github)
+    entries = await reading.journal()
+    journal = read_github(entries, sources.github_logins)
+    repositories = {each.object["spec"]["issue"]["repository"] for each in history}
+    comments = await reading.comments(repositories)
+    texts = {
+        "GitHub's journal": "\n".join(map(json.dumps, entries)),
+        "comments": "\n".join(comment.body for comment in comments),
+        "pull requests": await reading.pull_requests(repositories),
+        "pushed commits": await reading.commits(journal.pushes),
+    }
+    return _OnGitHub(journal, tuple(comments), texts)
 
 
 def cluster_texts(kubeconfig: Path) -> dict[str, str]:
@@ -87,63 +120,8 @@ def cluster_texts(kubeconfig: Path) -> dict[str, str]:
         return {name: response.data.decode() for name, response in raw.items()}
 
 
-async def _text(
-    session: aiohttp.ClientSession, url: str, *, missing: str | None = None, **request: Any
-) -> str:
-    method = "POST" if "json" in request else "GET"
-    try:
-        async with session.request(method, url, **request) as response:
-            text = await response.text()
-    except aiohttp.ClientError as error:
-        raise CollectError(f"{url} does not answer: {error}") from error
-    if response.status == 404 and missing is not None:
-        return missing
-    if response.status != 200:
-        raise CollectError(f"{url} answered {response.status}: clear all faults before the end")
-    return text
-
-
-async def _json(session: aiohttp.ClientSession, url: str, **request: Any) -> Any:
-    return json.loads(await _text(session, url, **request))
-
-
-async def _github_journal(session: aiohttp.ClientSession, github: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = []
-    while True:
-        since = entries[-1]["seq"] if entries else 0
-        page = await _json(session, f"{github}/_sim/journal", params={"since": str(since)})
-        if not page:
-            return entries
-        entries += page
-
-
-async def _comments(
-    session: aiohttp.ClientSession, github: str, history: Sequence[Observation]
-) -> list[Comment]:
-    """Read every comment of the repositories that resources name, as their owners."""
-    found = []
-    for repository in sorted({each.object["spec"]["issue"]["repository"] for each in history}):
-        owner = repository.split("/")[0]
-        made = await _json(session, f"{github}/_sim/tokens", json={"user": owner})
-        headers = {"Authorization": f"Bearer {made['token']}"}
-        url = f"{github}/repos/{repository}/issues/comments"
-        for page in range(1, 1000):
-            params = {"per_page": "100", "page": str(page)}
-            # A resource may name a repository that does not exist.
-            comments = await _json(session, url, missing="[]", headers=headers, params=params)
-            found += [_comment(repository, each) for each in comments]
-            if len(comments) < 100:
-                break
-    return found
-
-
 def _belongs(seen: Observation, namespaces: Collection[str] | None) -> bool:
     return namespaces is None or seen.object["metadata"]["namespace"] in namespaces
-
-
-def _comment(repository: str, shown: Mapping[str, Any]) -> Comment:
-    number = int(shown["issue_url"].rsplit("/", 1)[1])
-    return Comment(repository.lower(), number, shown["id"], shown["body"])
 
 
 def _row(shown: Mapping[str, Any]) -> Row:

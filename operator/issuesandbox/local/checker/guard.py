@@ -44,6 +44,8 @@ class Guard:
         self.flags: list[Flags] = [Flags()]
         self.texts: dict[str, str] = {}
         self.frozen: list[Span] = []
+        # Where operators and adapters export their metrics; those that are still up are read.
+        self.metrics: list[str] = []
         self.recorder: Recorder | None = None
         self._sources = sources
         self._github_seq = 0
@@ -72,7 +74,8 @@ class Guard:
 
     def positions(self) -> tuple[int | None, int | None]:
         """Return how far the journals are; asks the simulators, so never on their own loop."""
-        health = _ask(f"{self._sources.daytona_admin}/health")
+        daytona = self._sources.daytona_admin
+        health = None if daytona is None else _ask(f"{daytona}/health")
         if self._sources.github is not None:
             fresh = _ask(f"{self._sources.github}/_sim/journal?since={self._github_seq}")
             self._github_seq = fresh[-1]["seq"] if fresh else self._github_seq
@@ -99,7 +102,9 @@ async def guarded(sources: Sources, kubeconfig: Path) -> AsyncIterator[Guard]:
     finally:
         await asyncio.to_thread(recorder.__exit__, None, None, None)
     texts = {**cluster, **guard.texts}
-    evidence = await collect(sources, history, texts=texts, frozen=guard.frozen)
+    evidence = await collect(
+        sources, history, texts=texts, frozen=guard.frozen, metrics=guard.metrics
+    )
     evidence = replace(evidence, flags=tuple(guard.flags))
     violations = check(evidence, at_rest=guard.at_rest, bounds=guard.bounds, lapsed=guard.lapsed)
     if violations:

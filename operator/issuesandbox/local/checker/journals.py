@@ -41,6 +41,8 @@ class Call:
     sandbox: str | None
     name: str | None
     effect: str | None
+    # None where the connection broke instead of an answer.
+    status: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def read_daytona(
                     sandbox=entry["sandbox"],
                     name=entry["name"],
                     effect=entry["effect"],
+                    status=entry["status"],
                 )
             )
     return DaytonaJournal(tuple(states), tuple(calls))

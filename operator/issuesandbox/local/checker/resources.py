@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from issuesandbox.api.names import ANNOTATION_PAUSED
+from issuesandbox.domain.publication import wip_branch
 from issuesandbox.local.checker.evidence import Evidence, Object, Observation, Span
+from issuesandbox.local.checker.journals import Push
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ class Resource:
             if run_id:
                 found.setdefault(run_id, []).append(observation)
         return found
+
+    def saved_by(self, push: Push) -> str | None:
+        """Return the run whose unpublished work a push saved, if it was one of this resource."""
+        if push.repository != self.repository:
+            return None
+        refs = {f"refs/heads/{wip_branch(self.number, run_id)}": run_id for run_id in self.runs()}
+        return refs.get(push.ref)
 
 
 def resources(evidence: Evidence) -> list[Resource]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from math import inf
 
 from issuesandbox.local.checker.evidence import Evidence, Moment, Object, Span, Violation
-from issuesandbox.local.checker.journals import Act, Call
+from issuesandbox.local.checker.journals import Act, Call, Push
 from issuesandbox.local.checker.resources import (
     Resource,
     is_deleting,
@@ -17,6 +19,7 @@ from issuesandbox.local.checker.resources import (
 from issuesandbox.local.checker.sandboxes import Life, by_resource, is_later
 
 # Reading changes nothing, and a kill is a command like any other: the journal holds no commands.
+# That a run or its agent began is read from the resource instead.
 _HARMLESS = frozenset(
     {
         "sandbox.get",
@@ -36,6 +39,7 @@ _HARMLESS = frozenset(
         "toolbox.session.delete",
     }
 )
+_BEGINNINGS = {"startedAt": "run {} began", "agentStartedAt": "the agent of run {} was started"}
 _SPOKEN = frozenset({"pull_request.opened", "issue_comment.created", "issue_comment.edited"})
 
 
@@ -49,6 +53,7 @@ def hands_off_while_paused(evidence: Evidence) -> Iterator[Violation]:
             for life in by_uid.get(resource.uid, ()):
                 yield from _calls_during(evidence, resource, life, span)
             yield from _acts_during(evidence, resource, span)
+            yield from _beginnings_during(evidence, resource, span)
 
 
 def _orphans_touched(
@@ -83,21 +88,36 @@ def _acts_during(evidence: Evidence, resource: Resource, span: Span) -> Iterator
         if concerned and act.what in _SPOKEN and _is_in(evidence, act, span):
             text = f"{act.what} on #{act.number} while paused or frozen"
             yield Violation("hands-off-while-paused", act.at, resource.name, text)
+    for push in evidence.github.pushes if evidence.github else ():
+        if resource.saved_by(push) is not None and _is_in(evidence, push, span):
+            text = f"{push.ref} pushed while paused or frozen"
+            yield Violation("hands-off-while-paused", push.at, resource.name, text)
 
 
-def _is_in(evidence: Evidence, entry: Call | Act, span: Span) -> bool:
+def _beginnings_during(evidence: Evidence, resource: Resource, span: Span) -> Iterator[Violation]:
+    first, last = span.start.at + evidence.in_flight, span.end.at if span.end else inf
+    for run_id, seen in resource.runs().items():
+        for name, words in _BEGINNINGS.items():
+            written = {run_of(each.object).get(name) for each in seen} - {None}
+            for at in sorted(datetime.fromisoformat(str(text)).timestamp() for text in written):
+                if first < at < last - evidence.in_flight:
+                    text = f"{words.format(run_id)} while paused or frozen"
+                    yield Violation("hands-off-while-paused", at, resource.name, text)
+
+
+def _is_in(evidence: Evidence, entry: Call | Act | Push, span: Span) -> bool:
     """Tell whether something surely happened inside a span, not decided before it."""
     decided_within = entry.at > span.start.at + evidence.in_flight
     return decided_within and _came_after(entry, span.start) and _came_before(evidence, entry, span)
 
 
-def _came_before(evidence: Evidence, entry: Call | Act, span: Span) -> bool:
+def _came_before(evidence: Evidence, entry: Call | Act | Push, span: Span) -> bool:
     # A watch tells late: the operator may hear of the end before the recorder does.
     end = span.end
     return end is None or (not _came_after(entry, end) and entry.at <= end.at - evidence.in_flight)
 
 
-def _came_after(entry: Call | Act, moment: Moment) -> bool:
+def _came_after(entry: Call | Act | Push, moment: Moment) -> bool:
     if isinstance(entry, Call):
         return is_later(entry, moment)
     return entry.at > moment.at if moment.github is None else entry.seq > moment.github

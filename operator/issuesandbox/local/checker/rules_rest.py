@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from issuesandbox.api.names import LABEL_UID
-from issuesandbox.local.checker.evidence import Evidence, Violation
+from issuesandbox.local.checker.evidence import Evidence, Observation, Violation
 from issuesandbox.local.checker.resources import (
+    is_stopped,
     leaves_sandbox,
     pull_request_of,
     resources,
@@ -15,6 +16,8 @@ from issuesandbox.local.checker.resources import (
 )
 from issuesandbox.local.checker.sandboxes import ENDED, is_own, issue_of
 
+# Nobody could open a pull request: the operator has no credentials for one.
+_NO_PULL_REQUEST = "Pushed"
 # Decided, tried, and refused by the remote: then there is nothing to find there.
 _REFUSED = frozenset({"PublishFailed", "BranchMoved"})
 
@@ -52,17 +55,10 @@ def one_push(evidence: Evidence) -> Iterator[Violation]:
 
 
 def one_pull_request(evidence: Evidence) -> Iterator[Violation]:
-    """Every pull request belongs to a run, and no branch has two."""
+    """Every pull request belongs to a run, no branch has two, and no success is without one."""
     if evidence.github is None:
         return
-    branches: dict[tuple[str, int], set[str]] = {}
-    for resource in resources(evidence):
-        for observation in resource.history:
-            run = run_of(observation.object)
-            number = pull_request_of(observation.object)
-            if number:
-                branch = f"{resource.repository} {run.get('branch')}"
-                branches.setdefault((resource.repository, number), set()).add(branch)
+    branches = _branches(evidence)
     opened = [act for act in evidence.github.acts if act.what == "pull_request.opened"]
     for act in opened:
         if (act.repository, act.number or 0) not in branches:
@@ -75,6 +71,11 @@ def one_pull_request(evidence: Evidence) -> Iterator[Violation]:
         if times > 1:
             text = f"{times} pull requests were opened for one branch"
             yield Violation("one-pull-request", _end(evidence), branch, text)
+    for resource in resources(evidence):
+        for run_id, seen in resource.runs().items():
+            if _lacks_pull_request(seen):
+                text = f"run {run_id} was published and succeeded without a pull request"
+                yield Violation("one-pull-request", seen[-1].moment.at, resource.name, text)
 
 
 def one_comment(evidence: Evidence) -> Iterator[Violation]:
@@ -89,6 +90,27 @@ def one_comment(evidence: Evidence) -> Iterator[Violation]:
             issue = f"{resource.repository}#{resource.number}"
             text = f"{len(marked)} comments on {issue} carry its mark"
             yield Violation("one-comment", _end(evidence), resource.name, text)
+
+
+def _branches(evidence: Evidence) -> dict[tuple[str, int], set[str]]:
+    """Return the branches that runs name, by the repository and number of their pull request."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for resource in resources(evidence):
+        for observation in resource.history:
+            run = run_of(observation.object)
+            number = pull_request_of(observation.object)
+            if number:
+                branch = f"{resource.repository} {run.get('branch')}"
+                found.setdefault((resource.repository, number), set()).add(branch)
+    return found
+
+
+def _lacks_pull_request(seen: Sequence[Observation]) -> bool:
+    run = run_of(seen[-1].object)
+    if run.get("outcome") != "Succeeded" or not run.get("publish") or run.get("pullRequest"):
+        return False
+    working = [each.object for each in seen if not run_of(each.object).get("outcome")]
+    return run.get("reason") != _NO_PULL_REQUEST and not any(map(is_stopped, working))
 
 
 def _end(evidence: Evidence) -> float:

@@ -10,6 +10,7 @@ from issuesandbox.local.checker.evidence import Evidence, Object, Observation, V
 from issuesandbox.local.checker.journals import ZERO_COMMIT, Act, Push
 from issuesandbox.local.checker.resources import (
     Resource,
+    is_deleting,
     is_paused,
     is_stopped,
     pull_request_of,
@@ -17,7 +18,7 @@ from issuesandbox.local.checker.resources import (
     run_of,
 )
 
-# Work that could not be published is saved here, also after a stop.
+# Work that is not published is saved here.
 _SAVED = "refs/heads/wip/"
 
 
@@ -62,6 +63,16 @@ def push_through_gate(evidence: Evidence) -> Iterator[Violation]:
         if flaw:
             subject, text = f"{push.repository} {push.ref}", f"{push.new[:12]} pushed: {flaw}"
             yield Violation("push-through-gate", push.at, subject, text)
+
+
+def no_work_saved_after_stop(evidence: Evidence) -> Iterator[Violation]:
+    """A stop keeps unpublished work from being pushed anywhere, and so does a deletion mid-run."""
+    for push in evidence.github.pushes if evidence.github else ():
+        for resource in resources(evidence):
+            run_id = resource.saved_by(push)
+            if run_id is not None and _ended_before(evidence, resource, push):
+                text = f"{push.ref} was pushed after run {run_id} was told to end"
+                yield Violation("no-work-saved-after-stop", push.at, resource.name, text)
 
 
 def no_pull_request_after_stop(evidence: Evidence) -> Iterator[Violation]:
@@ -135,6 +146,15 @@ def _stopped_before(evidence: Evidence, resource: Resource, act: Act) -> bool:
         is_stopped(seen.object) and act.at > seen.moment.at + evidence.in_flight
         for seen in resource.runs()[run_id]
     )
+
+
+def _ended_before(evidence: Evidence, resource: Resource, push: Push) -> bool:
+    """Tell whether a resource was stopped, or deleted during its run, when a push was decided."""
+    known = [each for each in resource.history if each.moment.at + evidence.in_flight < push.at]
+    deletion = next((each.object for each in known if is_deleting(each.object)), None)
+    if deletion is not None:
+        return not run_of(deletion).get("outcome")
+    return bool(known) and is_stopped(known[-1].object)
 
 
 def _seconds(text: str) -> float:

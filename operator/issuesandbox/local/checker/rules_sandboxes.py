@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from issuesandbox.api.names import ANNOTATION_FORCE_FINALIZE, FINALIZER
 from issuesandbox.local.checker.evidence import Evidence, Observation, Violation
+from issuesandbox.local.checker.journals import StateChange
 from issuesandbox.local.checker.resources import (
     Resource,
     annotation,
@@ -22,26 +23,28 @@ from issuesandbox.local.checker.sandboxes import (
     issue_of,
 )
 
-# The one exception: an own sandbox that Daytona refuses to delete and that holds the name.
+# The one exception: own sandboxes that Daytona refuses to delete, one of which holds the name.
 _NEXT_GENERATION = re.compile(r"-g[1-3]$")
 
 
 def one_live_sandbox(evidence: Evidence) -> Iterator[Violation]:
     """At no moment two live sandboxes for one issue."""
-    live: dict[tuple[str, str], dict[str, str]] = {}
+    live: dict[str, set[str]] = {}
     for change in evidence.daytona.states:
         if not is_own(evidence, change.labels):
             continue
         issue = issue_of(change.labels)
-        others = live.setdefault((change.organization, issue), {})
-        was_live = others.pop(change.sandbox, None) is not None
+        others = live.setdefault(issue, set())
+        was_live = change.sandbox in others
+        others.discard(change.sandbox)
         if change.after in ENDED:
             continue
         born_by_us = not was_live and change.before is None and change.cause != "admin"
-        if others and born_by_us and not _NEXT_GENERATION.search(change.name):
-            text = f"sandbox {change.sandbox} was created while {', '.join(others)} was live"
+        if others and born_by_us and not _is_allowed_beside(evidence, change, others):
+            named = ", ".join(sorted(others))
+            text = f"sandbox {change.sandbox} was created while {named} was live"
             yield Violation("one-live-sandbox", change.at, issue, text)
-        others[change.sandbox] = change.name
+        others.add(change.sandbox)
 
 
 def finalizer_last(evidence: Evidence) -> Iterator[Violation]:
@@ -59,6 +62,16 @@ def finalizer_last(evidence: Evidence) -> Iterator[Violation]:
             else:
                 continue
             yield Violation("finalizer-last", released.moment.at, resource.name, text)
+
+
+def _is_allowed_beside(evidence: Evidence, birth: StateChange, others: Collection[str]) -> bool:
+    """Tell whether a birth is that of a next generation, beside what could not be deleted."""
+    refused = {
+        call.sandbox
+        for call in evidence.daytona.calls
+        if call.kind == "sandbox.delete" and call.seq < birth.seq and (call.status or 500) >= 400
+    }
+    return bool(_NEXT_GENERATION.search(birth.name)) and refused.issuperset(others)
 
 
 def _release(resource: Resource) -> Observation | None:

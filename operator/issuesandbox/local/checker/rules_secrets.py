@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from issuesandbox.local.checker.evidence import Evidence, Violation
 
 _SHORTEST = 8
+# What the operator gets from GitHub for a repository; nobody knows the value beforehand.
+_INSTALLATION_TOKEN = re.compile(r"\bghs_[A-Za-z0-9]{36,}")
 
 
 def no_secret(evidence: Evidence) -> Iterator[Violation]:
     """No secret stands in any text: plain, base64, url-encoded or escaped."""
+    for place, text in evidence.texts.items():
+        token = _INSTALLATION_TOKEN.search(text)
+        if token is not None:
+            yield _found(place, text, token.start(), "a token of an installation")
     for name, secret in evidence.secrets.items():
         if len(secret) < _SHORTEST:
             raise ValueError(f"secret {name} is too short to be searched for: {_SHORTEST} at least")
@@ -21,8 +28,12 @@ def no_secret(evidence: Evidence) -> Iterator[Violation]:
             for place, text in evidence.texts.items():
                 found = text.find(needle)
                 if found >= 0:
-                    line = text.count("\n", 0, found) + 1
-                    yield Violation("no-secret", 0.0, place, f"line {line} holds {name} ({form})")
+                    yield _found(place, text, found, f"{name} ({form})")
+
+
+def _found(place: str, text: str, where: int, what: str) -> Violation:
+    line = text.count("\n", 0, where) + 1
+    return Violation("no-secret", 0.0, place, f"line {line} holds {what}")
 
 
 def disguises(secret: str) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ from issuesandbox.local.checker.rules_rest import (
 from issuesandbox.local.checker.rules_runs import (
     gate_before_stop,
     no_pull_request_after_stop,
+    no_work_saved_after_stop,
     outcome_once,
     push_through_gate,
 )
@@ -49,6 +50,7 @@ ALWAYS: dict[str, Rule] = {
     "outcome-once": outcome_once,
     "gate-before-stop": gate_before_stop,
     "push-through-gate": push_through_gate,
+    "no-work-saved-after-stop": no_work_saved_after_stop,
     "no-pull-request-after-stop": no_pull_request_after_stop,
     "no-secret": no_secret,
 }

@@ -94,12 +94,16 @@ class Call:
         if permission not in self.key.permissions:
             raise ApiError(403, _MESSAGES[403])
 
+    def row(self) -> Sandbox | None:
+        """Return the sandbox that the call is about, also if it was refused before it looked."""
+        if self.sandbox is None and self.key is not None and self.reference:
+            return self.simulation.store.visible(self.key.organization, self.reference)
+        return self.sandbox
+
     def take(self, *names: Name, page: int | None = None) -> Fault | None:
         """Return the fault of these names that strikes this call, if one does."""
         about: list[str | None] = [self.reference, self.key.organization if self.key else None]
-        row = self.sandbox
-        if row is None and self.key is not None and self.reference:
-            row = self.simulation.store.visible(self.key.organization, self.reference)
+        row = self.row()
         if row is not None:
             about += [row.id, row.name]
         fault = self.simulation.faults.take(names, self.kind, about, page)
@@ -241,7 +245,7 @@ class Gate:
         return self._error(status, spec.message or _MESSAGES.get(status, "Service unavailable"))
 
     def _write_down(self, call: Call, status: int | None, began: float) -> None:
-        key, row = call.key, call.sandbox
+        key, row = call.key, call.row()
         self._simulation.journal.write(
             "request",
             identity=f"{key.organization}/{key.label}" if key else None,

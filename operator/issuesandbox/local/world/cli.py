@@ -21,6 +21,12 @@ from issuesandbox.clock import SystemClock
 from issuesandbox.local.tied_exec import PR_SET_PDEATHSIG
 from issuesandbox.local.world.errors import WorldError
 from issuesandbox.local.world.layout import Layout
+from issuesandbox.local.world.outside import Outside, real_outside
+
+
+class _ToldToEndError(WorldError):
+    """A signal came. Who runs until then is content, who had something to finish is not."""
+
 
 _STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -49,12 +55,19 @@ _replicas = click.option(
 @click.command()
 @_directory
 @_replicas
+@click.option(
+    "--real",
+    is_flag=True,
+    help="Simulate neither Daytona nor GitHub: DAYTONA_* and GITHUB_* name the real ones.",
+)
 @_tied
-def up(directory: Path, replicas: int, tied: bool) -> None:
+def up(directory: Path, replicas: int, real: bool, tied: bool) -> None:
     """Start the whole world and tell its story until Ctrl-C."""
+    outside = real_outside(os.environ) if real else None
     where = "" if directory == _USUAL else f" WORLD={shlex.quote(str(directory))}"
     click.echo(f"In another terminal:  make shell{where}     (kubectl is ready to use there)")
-    _run(_up(Layout(directory.absolute()), replicas), tied)
+    with suppress(_ToldToEndError):
+        _run(_up(Layout(directory.absolute()), replicas, outside), tied)
 
 
 @click.command()
@@ -127,11 +140,11 @@ async def _soak(
         click.echo("Checked: no promise was broken on the way.")
 
 
-async def _up(layout: Layout, replicas: int) -> None:
+async def _up(layout: Layout, replicas: int, real: Outside | None) -> None:
     from issuesandbox.local.world.story import tell
     from issuesandbox.local.world.world import running_world
 
-    async with running_world(layout, click.echo, replicas=replicas) as world:
+    async with running_world(layout, click.echo, replicas=replicas, real=real) as world:
         click.echo("Ready. Try:           kubectl apply -f manifests/samples/sandbox-only.yaml")
         story = asyncio.create_task(tell(world.access, SystemClock(), click.echo))
         try:
@@ -168,12 +181,14 @@ def _run(work: Coroutine[Any, Any, None], tied: bool) -> None:
 
 
 async def _until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Run until the work ends or a signal asks for the end; the latter is no failure."""
+    """Run until the work ends or a signal asks for the end."""
     task = asyncio.ensure_future(work)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
+    try:
         await task
+    except asyncio.CancelledError:
+        raise _ToldToEndError("stopped before its end") from None
 
 
 def _tie_to_parent() -> None:

@@ -19,13 +19,13 @@ _FILES = {
 }
 
 
-def furnish_cluster(access: Access) -> None:
+def furnish_cluster(access: Access, model_key: str) -> None:
     """Give the operator a model key; the scripted agent only looks whether it has one."""
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": "issuesandbox-agent", "namespace": NAMESPACE},
-        "stringData": {"ANTHROPIC_API_KEY": MODEL_KEY},
+        "stringData": {"ANTHROPIC_API_KEY": model_key},
     }
     access.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(secret))
 

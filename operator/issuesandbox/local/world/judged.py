@@ -24,6 +24,7 @@ async def judged(layout: Layout) -> AsyncIterator[Guard]:
     sources = await asyncio.to_thread(_sources, layout, environment)
     try:
         async with guarded(sources, Path(environment["KUBECONFIG"])) as guard:
+            guard.metrics += environment["ISSUESANDBOX_METRICS"].split()
             yield guard
     except BrokenInvariantsError as broken:
         raise WorldError(str(broken)) from None
@@ -46,6 +47,7 @@ def _sources(layout: Layout, environment: Mapping[str, str]) -> Sources:
         secrets={
             "Daytona key": environment["DAYTONA_API_KEY"],
             "model key": MODEL_KEY,
+            "webhook's secret": environment["GITHUB_WEBHOOK_SECRET"],
             "a line of the App's key": _app_key(environment).splitlines()[1],
         },
     )

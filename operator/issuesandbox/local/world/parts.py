@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from issuesandbox.local.agent.shim import install_claude
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.control_plane.ports import LOOPBACK, free_ports
-from issuesandbox.local.daytona.config import DEFAULT_KEY
 from issuesandbox.local.processes import Child, Leash, spawn
 from issuesandbox.local.world.layout import NAMESPACE, SERVICE_ACCOUNT, WEBHOOK_ACCOUNT, Layout
+from issuesandbox.local.world.outside import Outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,6 @@ class Parts:
     layout: Layout
     leash: Leash
     ports: Ports
-    webhook_secret: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
     def daytona(self) -> Child:
         """Start the simulated Daytona, with the scripted agent on the PATH of its sandboxes."""
@@ -62,26 +60,21 @@ class Parts:
         port, state = str(self.ports.github), str(self.layout.github)
         return self._spawn("github", ["local", "github", "--port", port, "--state", state], None)
 
-    def operator(
-        self, app: Mapping[str, str], settings: Mapping[str, str], replica: int = 0
-    ) -> Child:
+    def operator(self, outside: Outside, settings: Mapping[str, str], replica: int = 0) -> Child:
         """Start a replica of the operator under its own ServiceAccount: a missing right shows."""
         environment = {
             **self._common(SERVICE_ACCOUNT, self.ports.operators[replica]),
-            **app,
-            "DAYTONA_API_KEY": DEFAULT_KEY,
-            "DAYTONA_API_URL": address(self.ports.daytona, "/api"),
+            **outside.for_operator(),
             **settings,
         }
         name = "operator" if replica == 0 else f"operator-{replica}"
         return self._spawn(name, ["run"], environment)
 
-    def webhook(self, app: Mapping[str, str]) -> Child:
+    def webhook(self, outside: Outside) -> Child:
         """Start the webhook adapter under its own ServiceAccount."""
         environment = {
             **self._common(WEBHOOK_ACCOUNT, self.ports.webhook),
-            **app,
-            "GITHUB_WEBHOOK_SECRET": self.webhook_secret,
+            **outside.for_webhook(),
             "ISSUESANDBOX_WEBHOOK_NAMESPACE": "default",
         }
         return self._spawn("webhook", ["webhook"], environment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -23,8 +24,9 @@ from issuesandbox.local.control_plane.resolve import Resolver
 from issuesandbox.local.daytona.config import DEFAULT_KEY
 from issuesandbox.local.processes import Child, Leash
 from issuesandbox.local.world.errors import WorldError
-from issuesandbox.local.world.furnish import furnish_cluster, furnish_github
+from issuesandbox.local.world.furnish import MODEL_KEY, furnish_cluster, furnish_github
 from issuesandbox.local.world.layout import Layout, manifests
+from issuesandbox.local.world.outside import Outside
 from issuesandbox.local.world.parts import Parts, Ports, address
 
 _START_SECONDS = 60.0
@@ -96,10 +98,12 @@ async def running_world(
     say: Say,
     operator_settings: Mapping[str, str] | None = None,
     replicas: int = 1,
+    real: Outside | None = None,
 ) -> AsyncIterator[World]:
     """Run a world for the time of a block; whatever happens, nothing of it is left after.
 
-    A single operator that ends ends the world; of several, each is started again.
+    A single operator that ends ends the world; of several, each is started again. Where `real`
+    services are given, none are simulated.
     """
     async with AsyncExitStack() as stack:
         # Before a build that takes minutes: perhaps this folder cannot be had at all.
@@ -115,13 +119,15 @@ async def running_world(
             )
             told(f"API server      {plane.access.server}")
             install(plane.access)
-            furnish_cluster(plane.access)
             parts = Parts(plane.access, layout, leash, Ports.free(replicas))
             world = World(plane.access, parts.ports)
             stack.push_async_callback(_stop_all, world.parts)
             stack.push_async_callback(_stop_all, world.replicas)
-            keeper = await _start(world, parts, told, operator_settings or {})
-        _write_environment(layout, world)
+            outside = real or await _simulated(world, parts)
+            _tell_outside(outside, told)
+            furnish_cluster(plane.access, outside.model_key)
+            keeper = await _start(world, parts, outside, told, operator_settings or {})
+        _write_environment(layout, world, outside)
         keeping = asyncio.create_task(keeper.keep())
         try:
             yield world
@@ -152,17 +158,33 @@ def _counted(say: Say, total: int) -> Iterator[Say]:
         yield told
 
 
-async def _start(world: World, parts: Parts, say: Say, settings: Mapping[str, str]) -> Keeper:
-    """Start the parts, the ones that others need first."""
+async def _simulated(world: World, parts: Parts) -> Outside:
+    """Start the simulators, with a repository and our App in them."""
     await _until_up(world, parts.daytona(), f"{world.daytona_admin}/health")
-    say(f"Daytona         {world.daytona_url} (simulated)")
     await _until_up(world, parts.github(), f"{world.github_admin}/app")
-    say(f"GitHub          {world.github_url} (simulated)")
-    hook = address(world.ports.webhook, "/webhook")
-    app = await furnish_github(world.github_admin, hook, parts.webhook_secret)
-    app["GITHUB_API_URL"] = world.github_url
-    webhook = parts.webhook(app)
-    keeper = Keeper(world, lambda replica: parts.operator(app, settings, replica))
+    hook, secret = address(world.ports.webhook, "/webhook"), secrets.token_hex(16)
+    settings = {
+        "DAYTONA_API_KEY": DEFAULT_KEY,
+        "DAYTONA_API_URL": world.daytona_url,
+        "GITHUB_API_URL": world.github_url,
+        "GITHUB_WEBHOOK_SECRET": secret,
+        **await furnish_github(world.github_admin, hook, secret),
+    }
+    return Outside(settings, MODEL_KEY)
+
+
+def _tell_outside(outside: Outside, say: Say) -> None:
+    kind = "real" if outside.real else "simulated"
+    for name, variable in (("Daytona", "DAYTONA_API_URL"), ("GitHub", "GITHUB_API_URL")):
+        say(f"{name:<16}{outside.settings.get(variable, 'at its own address')} ({kind})")
+
+
+async def _start(
+    world: World, parts: Parts, outside: Outside, say: Say, settings: Mapping[str, str]
+) -> Keeper:
+    """Start the webhook adapter and the operators."""
+    webhook = parts.webhook(outside)
+    keeper = Keeper(world, lambda replica: parts.operator(outside, settings, replica))
     operators = keeper.start()
     await _until_up(world, webhook, address(world.ports.webhook, "/readyz"))
     say(f"webhook         {address(world.ports.webhook)}/webhook")
@@ -249,14 +271,16 @@ async def _stop_all(parts: list[Child]) -> None:
         await part.stop()
 
 
-def _write_environment(layout: Layout, world: World) -> None:
+def _write_environment(layout: Layout, world: World, outside: Outside) -> None:
+    exporting = (*world.operator_urls, world.webhook_url)
     lines = {
         "KUBECONFIG": str(world.access.kubeconfig),
         "ISSUESANDBOX_KUBECTL": str(world.access.kubectl_binary),
-        "DAYTONA_API_URL": world.daytona_url,
-        "DAYTONA_API_KEY": DEFAULT_KEY,
-        "GITHUB_API_URL": world.github_url,
-        "ISSUESANDBOX_GITHUB_ADMIN": world.github_admin,
+        "ISSUESANDBOX_METRICS": " ".join(f"{url}/metrics" for url in exporting),
     }
+    if not outside.real:  # secrets that guard something are written to no file
+        told = ("DAYTONA_API_URL", "DAYTONA_API_KEY", "GITHUB_API_URL", "GITHUB_WEBHOOK_SECRET")
+        lines |= {name: outside.settings[name] for name in told}
+        lines["ISSUESANDBOX_GITHUB_ADMIN"] = world.github_admin
     text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in lines.items())
     layout.environment.write_text(text)
