@@ -11,9 +11,9 @@ READY := $(PYTHON) -I .ci/bootstrap.py
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-up: ## Start the whole world on this machine, simulators included
+up: ## Start the whole world on this machine, simulators included (REAL=1: without them)
 	@$(READY)
-	@exec $(BIN)/issuesandbox local up --dir $(WORLD) --replicas $(REPLICAS) --tied
+	@exec $(BIN)/issuesandbox local up --dir $(WORLD) --replicas $(REPLICAS) $(if $(REAL),--real) --tied
 
 demo: ## Watch a sandbox being kept, and an issue becoming a pull request
 	@$(READY)

@@ -80,13 +80,16 @@ def missing_for_the_control_plane() -> list[str]:
     if problem := unwritable(cache):
         missing.append(f"the right to write to {cache} ({problem}): set XDG_CACHE_HOME elsewhere")
     go = shutil.which("go")
-    if go is None and not can_reach(os.environ.get(INDEX_VARIABLE) or INDEX):
-        missing.append(
-            "a Kubernetes API server: install Go 1.26 or newer, set KUBEBUILDER_ASSETS to a folder "
-            "with kube-apiserver and etcd, or make the envtest archive reachable"
-        )
-    if go and shutil.disk_usage(existing(cache)).free < ROOM_FOR_BUILD:
-        missing.append(f"5 GiB of free disk under {cache} to build the API server")
+    room = shutil.disk_usage(existing(cache)).free >= ROOM_FOR_BUILD
+    # The archive is tried first, and needs neither Go nor its room.
+    if (go and room) or can_reach(os.environ.get(INDEX_VARIABLE) or INDEX):
+        return missing
+    missing.append(
+        f"5 GiB of free disk under {cache} to build the API server"
+        if go
+        else "a Kubernetes API server: install Go 1.26 or newer, set KUBEBUILDER_ASSETS to a "
+        "folder with kube-apiserver and etcd, or make the envtest archive reachable"
+    )
     return missing
 
 

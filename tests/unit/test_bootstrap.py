@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
+import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -84,3 +88,47 @@ def test_packages_that_cannot_be_installed_are_told_without_a_traceback(tmp_path
     assert failed.stderr.splitlines()[-1].startswith("Check the network, or run `rm -rf .venv`")
     assert "Traceback" not in failed.stderr
     assert not (clone.venv / ".installed").exists()
+
+
+def loaded() -> ModuleType:
+    """Return the script as a module, to show it a machine that this one is not."""
+    spec = importlib.util.spec_from_file_location("bootstrap", BOOTSTRAP)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_old_python_without_venv_and_a_full_disk_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bootstrap = loaded()
+    monkeypatch.setattr(sys, "version_info", (3, 10, 14))
+    monkeypatch.setattr(platform, "python_version", lambda: "3.10.14")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**8))
+    monkeypatch.setattr(bootstrap, "is_installed", lambda: False)
+    assert bootstrap.missing_here() == [
+        "Python 3.11 or newer (found 3.10.14): install it, or set PYTHON=/path/to/it",
+        "the venv module of Python: install python3-venv",
+        f"1 GiB of free disk under {ROOT} for the Python packages",
+    ]
+    monkeypatch.setattr(bootstrap, "is_installed", lambda: True)
+    assert len(bootstrap.missing_here()) == 2, "what is installed needs no more room"
+
+
+@pytest.mark.parametrize(("archive", "missing"), [(False, ["5 GiB of free disk"]), (True, [])])
+def test_a_disk_too_small_for_a_build_is_large_enough_for_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archive: bool, missing: list[str]
+) -> None:
+    bootstrap = loaded()
+    (tmp_path / "go").write_text("#!/bin/sh\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4 << 30))
+    monkeypatch.setattr(bootstrap, "can_reach", lambda address: archive)
+    told = bootstrap.missing_for_the_control_plane()
+    assert [each.split(" under ")[0] for each in told] == missing

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
 import tarfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from made_up_machine import BOTH, Machine
+from made_up_machine import BOTH, Machine, write_program
 
 from issuesandbox.local.control_plane.archive import INDEX_VARIABLE
 from issuesandbox.local.control_plane.binaries import this_platform
 from issuesandbox.local.control_plane.errors import ControlPlaneError
+from issuesandbox.local.control_plane.preflight import preflight
 
 
 def packed(version: str, *names: str) -> bytes:
@@ -88,6 +91,19 @@ async def test_the_newest_archive_of_the_pinned_minor_is_taken_before_go(
     assert found.kubectl.parent == found.apiserver.parent
     assert machine.builds == []
     assert (await machine.resolver(**index_of(mirror)).binaries()).source == "the cache"
+
+
+async def test_where_the_archive_is_at_hand_a_build_needs_no_room(
+    machine: Machine, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_program(machine.path / "git", "true")
+    machine.go()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
+    environment = {**machine.environment, **index_of(mirror)}
+    assert "5 GB" in (await preflight(environment))[0], "the index has nothing yet"
+    mirror.add("v1.36.3", packed("v1.36.3"))
+    assert await preflight(environment) == []
+    assert "archive" in (await machine.resolver(**index_of(mirror)).binaries()).source
 
 
 async def test_an_index_without_our_version_leads_to_the_next_way(

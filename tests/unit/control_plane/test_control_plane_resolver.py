@@ -13,6 +13,7 @@ from made_up_machine import Machine, write_kubectl, write_program
 from issuesandbox.local.control_plane import binaries, cache, gobuild
 from issuesandbox.local.control_plane.binaries import Version
 from issuesandbox.local.control_plane.errors import ControlPlaneError
+from issuesandbox.local.control_plane.resolve import Resolver
 
 
 async def test_the_folder_the_user_names_comes_before_everything(machine: Machine) -> None:
@@ -88,13 +89,19 @@ async def test_a_named_folder_without_the_binaries_is_an_error(machine: Machine)
         await machine.resolver(KUBEBUILDER_ASSETS=str(machine.root)).binaries()
 
 
-async def test_without_any_way_one_line_lists_the_four_ways(machine: Machine) -> None:
+async def test_without_any_way_one_line_lists_what_can_be_done(machine: Machine) -> None:
     with pytest.raises(ControlPlaneError) as caught:
         await machine.resolver().binaries()
     line = str(caught.value)
     assert "\n" not in line
-    for way in ("--kubeconfig", "KUBEBUILDER_ASSETS", "127.0.0.1:1/index.yaml", "Go 1.26"):
+    for way in ("(1) set KUBEBUILDER_ASSETS", "127.0.0.1:1/index.yaml", "(3) make a Go build"):
         assert way in line
+
+
+async def test_what_the_caller_offers_instead_comes_first(machine: Machine) -> None:
+    resolver = Resolver(machine.environment, instead="give your own cluster with --kubeconfig")
+    with pytest.raises(ControlPlaneError, match=r"\(1\) give your own cluster .*\(4\) make a Go"):
+        await resolver.binaries()
 
 
 async def test_a_mirrors_password_is_not_in_the_error(machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 from collections.abc import Iterator
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.unit.control_plane.made_up_machine import Machine, write_program
 
 from issuesandbox.local.folder_lock import lock_folder
 from issuesandbox.local.world import cli
 from issuesandbox.local.world.layout import Layout
+from issuesandbox.local.world.outside import real_outside
 
 
 def run(command: str, *arguments: str, **environment: str) -> Result:
@@ -73,3 +76,57 @@ def test_a_world_elsewhere_is_named_in_the_first_line(tmp_path: Path) -> None:
     there = str(tmp_path / "file" / "my world")
     first = run("up", "--dir", there).output.splitlines()[0]
     assert first.startswith(f"In another terminal:  make shell WORLD='{there}' ")
+
+
+def test_the_advice_names_only_the_ways_that_the_command_has(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, io.StringIO())
+    write_program(machine.path / "git", "true")
+    machine.go(before="exit 1")
+    environment = {**machine.environment, "KUBEBUILDER_ASSETS": ""}
+    refused = run("up", "--dir", str(tmp_path / "world"), **environment)
+    assert refused.exit_code == 1
+    last = refused.stderr.splitlines()[-1]
+    assert "(1) set KUBEBUILDER_ASSETS" in last
+    assert "--kubeconfig" not in refused.output
+
+
+REAL = {
+    "DAYTONA_API_KEY": "dtn_0123456789",
+    "DAYTONA_TARGET": "eu",
+    "GITHUB_TOKEN": "ghp_0123456789",
+    "GITHUB_WEBHOOK_SECRET": "a secret",
+    "ANTHROPIC_API_KEY": "sk-ant-0123456789",
+    "HOME": "/root",
+}
+
+
+def test_with_real_services_all_that_is_missing_is_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [*REAL, "GITHUB_APP_ID"]:
+        monkeypatch.delenv(name, raising=False)
+    refused = run("up", "--real", "--dir", str(tmp_path / "world"), GITHUB_APP_ID="1")
+    assert refused.exit_code == 1
+    assert [line for line in refused.stderr.splitlines() if line.startswith("  - ")] == [
+        "  - DAYTONA_API_KEY",
+        "  - GITHUB_WEBHOOK_SECRET",
+        "  - GITHUB_TOKEN (or GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY)",
+        "  - ANTHROPIC_API_KEY",
+    ]
+    assert not (tmp_path / "world").exists()
+
+
+def test_each_part_gets_its_own_share_of_the_real_services() -> None:
+    outside = real_outside(REAL)
+    assert set(outside.for_operator()) == {"DAYTONA_API_KEY", "DAYTONA_TARGET", "GITHUB_TOKEN"}
+    assert set(outside.for_webhook()) == {"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET"}
+    assert "0123456789" not in repr(outside)
+    files = {
+        "DAYTONA_API_KEY_FILE": "a",
+        "GITHUB_APP_ID": "1",
+        "GITHUB_APP_PRIVATE_KEY_FILE": "b",
+        "GITHUB_WEBHOOK_SECRET_FILE": "c",
+    }
+    told = real_outside({**files, "ANTHROPIC_API_KEY": "k"})
+    assert told.settings == files
+    assert "GITHUB_WEBHOOK_SECRET_FILE" not in told.for_operator()

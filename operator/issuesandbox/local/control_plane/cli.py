@@ -66,7 +66,7 @@ async def _run(directory: Path, port: int | None, with_controller_manager: bool)
     _cancel_on_signals()
     if port is not None:
         require_free(port)  # before a build that takes minutes
-    resolver = Resolver()
+    resolver = Resolver(instead="give your own cluster with --kubeconfig")
     try:
         binaries = await resolver.binaries()
         controllers = (

@@ -39,14 +39,15 @@ async def _before_a_build(resolver: Resolver) -> list[str]:
     if problem := _unwritable(resolver.cache.root):
         problems.append(problem)
     go = resolver.go
-    if problem := too_little(resolver.cache.root, *(go.caches if go else ())):
-        problems.append(problem)
-    if go is None:
+    no_room = too_little(resolver.cache.root, *go.caches) if go is not None else None
+    if go is None or no_room:
+        # The archive is tried first and needs neither Go nor its room.
         try:
             await find_archive(resolver.environment, pinned_version(), resolver.platform)
         except UnavailableError as error:
             problems.append(
-                "no kube-apiserver, etcd and kubectl that fit together, and neither Go nor the "
+                no_room
+                or "no kube-apiserver, etcd and kubectl that fit together, and neither Go nor the "
                 f"envtest archive to get them ({error}); install {GO_NEEDED}, "
                 f"or set {ASSETS} to a folder with all three"
             )

@@ -45,8 +45,14 @@ class Resolver:
     """Finds or makes binaries on this machine."""
 
     def __init__(
-        self, environment: Mapping[str, str] | None = None, reporter: Reporter | None = None
+        self,
+        environment: Mapping[str, str] | None = None,
+        reporter: Reporter | None = None,
+        *,
+        instead: str | None = None,
     ) -> None:
+        """Take an environment, and what the caller offers `instead` of binaries, for the advice."""
+        self._instead = instead
         self.environment = os.environ if environment is None else environment
         self.platform = this_platform()
         self.go = find_go(self.environment)
@@ -154,10 +160,14 @@ class Resolver:
     def _nothing_found(
         self, names: Sequence[str], no_archive: str, no_build: str
     ) -> ControlPlaneError:
+        ways = [
+            f"set {ASSETS} to a folder with the binaries, or put them on PATH",
+            f"make {shown(index_address(self.environment))} reachable ({no_archive})",
+            f"make a Go build possible, with {GO_NEEDED} ({no_build})",
+        ]
+        if self._instead is not None:
+            ways.insert(0, self._instead)
+        listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
         return ControlPlaneError(
-            f"no {' and '.join(names)} for a local control plane; do one of these: "
-            "(1) give your own cluster with --kubeconfig; "
-            f"(2) set {ASSETS} to a folder with the binaries, or put them on PATH; "
-            f"(3) make {shown(index_address(self.environment))} reachable ({no_archive}); "
-            f"(4) make a Go build possible, with {GO_NEEDED} ({no_build})"
+            f"no {' and '.join(names)} for a local control plane; do one of these: {listed}"
         )
