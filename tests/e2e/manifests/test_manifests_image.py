@@ -10,18 +10,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from email.parser import Parser
-from importlib import metadata
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import aiohttp
 import pytest
 import yaml
 from operator_stage import QUICK, Stage
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from tests.runtime_closure import link_runtime
 
 from issuesandbox.local.control_plane.ports import LOOPBACK, free_ports
 from issuesandbox.local.daytona.config import DEFAULT_KEY
@@ -61,43 +57,13 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             shutil.copy2(shared, root / "lib")
         packages = root / library / "site-packages"
         packages.mkdir()
-        for name in needed_by(wheel):
-            _link(metadata.distribution(name), packages)
+        link_runtime(wheel, packages)
         install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
         subprocess.run([*install, str(packages), str(wheel)], check=True)
         _make_read_only(root)
         yield root
     finally:
         _remove(root)
-
-
-def needed_by(wheel: Path) -> set[str]:
-    """Return what the wheel needs without its extras, and what that needs: the lock's versions."""
-    with ZipFile(wheel) as archive:
-        (listed,) = (each for each in archive.namelist() if each.endswith("/METADATA"))
-        texts = Parser().parsestr(archive.read(listed).decode()).get_all("Requires-Dist") or []
-    seen: set[tuple[str, str]] = set()
-    asked = [(text, "") for text in texts]
-    while asked:
-        text, extra = asked.pop()
-        wanted = Requirement(text)
-        if wanted.marker is not None and not wanted.marker.evaluate({"extra": extra}):
-            continue
-        name = canonicalize_name(wanted.name)
-        for part in ("", *wanted.extras):
-            if (name, part) not in seen:
-                seen.add((name, part))
-                asked += [(each, part) for each in metadata.requires(name) or ()]
-    return {name for name, _ in seen}
-
-
-def _link(package: metadata.Distribution, packages: Path) -> None:
-    """Link file by file: packages of one name space lie in one folder."""
-    for file in package.files or ():
-        if not {"..", "__pycache__"} & {*file.parts}:
-            place = packages / file
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(Path(str(package.locate_file(file))))
 
 
 def _make_read_only(root: Path) -> None:
@@ -121,6 +87,7 @@ def test_the_manifests_and_the_image_agree_on_user_port_and_command() -> None:
     assert isinstance(shown["ports"], list)
     assert f"EXPOSE {shown['ports'][0]['containerPort']}" in DOCKERFILE
     assert "PYTHONDONTWRITEBYTECODE=1" in DOCKERFILE
+    assert "PYTHONSAFEPATH=1" in DOCKERFILE
 
 
 def test_everything_that_the_image_copies_exists() -> None:
