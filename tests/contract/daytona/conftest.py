@@ -71,3 +71,18 @@ async def sandbox_api(simulator: Simulator) -> AsyncIterator[SandboxApi]:
     async with ApiClient(Configuration(host=simulator.url)) as client:
         client.default_headers["Authorization"] = f"Bearer {KEY}"
         yield SandboxApi(client)
+
+
+@pytest.fixture
+async def remote(sandbox: AsyncSandbox) -> str:
+    """A repository with two commits on main and one on a branch."""
+    script = """
+        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+        git init -q -b main seed && cd seed
+        echo 1 > one && git add one && git commit -qm first
+        echo 2 > two && git add two && git commit -qm second
+        git branch other && git clone -q --bare . ../remote.git
+    """
+    done = await sandbox.process.exec(script)
+    assert done.exit_code == 0, done.result
+    return f"{await sandbox.get_user_home_dir()}/remote.git"
