@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from github_models import EMPTY, LOOSE, MODELS, REFUSAL, operation
 from pydantic import TypeAdapter
 
 from issuesandbox.clock import SystemClock
@@ -71,7 +73,24 @@ class Api:
         ) as response:
             text = await response.text()
             lower = {name.lower(): value for name, value in response.headers.items()}
-            return Reply(response.status, lower, json.loads(text) if text else None)
+            reply = Reply(response.status, lower, json.loads(text) if text else None)
+        self.judge(method, url, reply)
+        return reply
+
+    def judge(self, method: str, url: str, reply: Reply) -> None:
+        """Read an answer of GitHub's own calls as its clients would."""
+        name = operation(method, unquote(urlsplit(url).path))
+        if name is None or not url.startswith(f"{self.base}/") or reply.status == 304:
+            return
+        if reply.status >= 300:
+            # GitHub also says the status, which the model for refused fields leaves out.
+            told = {key: value for key, value in reply.json.items() if key != "status"}
+            assert reply.json.get("status", str(reply.status)) == str(reply.status)
+            strictly(REFUSAL, told)
+        elif MODELS[name] is EMPTY:
+            assert reply.json is None, name
+        elif MODELS[name] is not LOOSE:
+            strictly(MODELS[name], reply.json)
 
     async def call(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
         reply = await self.reply(method, path, body)

@@ -1,11 +1,38 @@
-"""Every answer parses strictly with the models made from GitHub's own API description."""
+"""Every answer parses strictly with the models made from GitHub's own API description.
+
+What is read here once more is read in every test: the clients of these tests judge each answer by
+the table of models.
+"""
 
 from __future__ import annotations
 
 import json
 
-from github_judge import Api, Drain, strictly
+import pytest
+from github_judge import Api, Drain, Reply, strictly
+from github_models import MODELS, operation
 from githubkit_schemas.v2026_03_10 import models as gh
+from pydantic import ValidationError
+
+from issuesandbox.local.github.server import REST_ROUTES
+
+
+def test_every_call_has_its_model() -> None:
+    assert set(MODELS) == {route.operation for route in REST_ROUTES}
+    assert operation("GET", "/repos/a/b/issues/7/comments") == "issues/list-comments"
+    assert operation("GET", "/repos/a/b/issues/comments/7") == "issues/get-comment"
+    assert operation("PATCH", "/repos/a/b/git/refs/heads/x/y") == "git/update-ref"
+
+
+async def test_an_answer_that_does_not_fit_its_model_is_seen(root: Api, repo: str) -> None:
+    shown = await root.get(f"/repos/{repo}")
+    root.judge("GET", f"{root.base}/repos/{repo}", Reply(200, {}, shown))
+    with pytest.raises(ValidationError):
+        root.judge("GET", f"{root.base}/repos/{repo}", Reply(200, {}, {**shown, "id": "7"}))
+    with pytest.raises(AssertionError, match="novelty"):
+        root.judge("GET", f"{root.base}/repos/{repo}", Reply(200, {}, {**shown, "novelty": 1}))
+    with pytest.raises(ValidationError):
+        root.judge("GET", f"{root.base}/repos/{repo}", Reply(404, {}, {"message": 7}))
 
 
 async def test_repositories_and_accounts(root: Api, repo: str) -> None:
@@ -43,10 +70,12 @@ async def test_issues_with_everything_on_them(root: Api, repo: str) -> None:
     strictly(gh.Issue, await root.call("PATCH", path, {"state": "closed", "title": "Bugs"}))
     strictly(list[gh.Label], await root.get(f"{path}/labels"))
     strictly(list[gh.Label], await root.get(f"/repos/{repo}/labels"))
+    strictly(gh.Label, await root.get(f"/repos/{repo}/labels/agent"))
     strictly(gh.Label, await root.post(f"/repos/{repo}/labels", {"name": "x", "color": "ff0000"}))
     events = strictly(list[gh.IssueEvent], await root.get(f"{path}/events"))
     assert [event.event for event in events] == ["labeled", "assigned", "renamed", "closed"]
     strictly(gh.IssueEvent, await root.get(f"/repos/{repo}/issues/events/{events[-1].id}"))
+    await root.call("DELETE", f"{path}/labels", status=204)
 
 
 async def test_comments_and_reactions(root: Api, repo: str) -> None:
@@ -58,10 +87,11 @@ async def test_comments_and_reactions(root: Api, repo: str) -> None:
     strictly(list[gh.IssueComment], await root.get(f"{path}/comments"))
     strictly(list[gh.IssueComment], await root.get(f"/repos/{repo}/issues/comments"))
     for subject in (path, own):
-        strictly(gh.Reaction, await root.post(f"{subject}/reactions", {"content": "eyes"}))
+        eyes = strictly(gh.Reaction, await root.post(f"{subject}/reactions", {"content": "eyes"}))
         strictly(list[gh.Reaction], await root.get(f"{subject}/reactions"))
     shown = strictly(gh.IssueComment, await root.get(own))
     assert shown.reactions.eyes == 1
+    await root.call("DELETE", f"{own}/reactions/{eyes.id}", status=204)
 
 
 async def test_pull_requests(root: Api, admin: Api, repo: str) -> None:
@@ -96,6 +126,15 @@ async def test_the_app_its_installations_and_tokens(app: Api, installation: int,
     token = strictly(gh.InstallationToken, await app.post(path, body))
     assert token.expires_at.endswith("Z")
     strictly(gh.WebhookConfig, await app.get("/app/hook/config"))
+    strictly(gh.WebhookConfig, await app.call("PATCH", "/app/hook/config", {"secret": "another"}))
+
+
+async def test_an_account_of_a_person(app: Api, admin: Api, root: Api) -> None:
+    await admin.call("PUT", "/users/mia", {"kind": "User"})
+    await admin.post("/repos", {"repository": "mia/notes", "files": {"a": "b"}}, status=200)
+    await admin.post("/installations", {"account": "mia"}, status=200)
+    strictly(gh.Installation, await app.get("/users/mia/installation"))
+    strictly(list[gh.MinimalRepository], await root.get("/users/mia/repos"))
 
 
 async def test_deliveries(app: Api, root: Api, repo: str, drained: Drain) -> None:

@@ -44,6 +44,17 @@ from issuesandbox.local.github.store import StateFolder, Store
 from issuesandbox.local.github.tokens import Scope, new_private_key, public_key_of
 from issuesandbox.local.github.world import World
 
+# Every call that GitHub's own clients can make here.
+REST_ROUTES = (
+    *graphql.ROUTES,
+    *rest_apps.ROUTES,
+    *rest_repositories.ROUTES,
+    *rest_refs.ROUTES,
+    *rest_comments.ROUTES,
+    *rest_issues.ROUTES,
+    *rest_labels.ROUTES,
+    *rest_pulls.ROUTES,
+)
 APP_SLUG = "issuesandbox"
 KEY_FILE = "app.private-key.pem"
 _PERMISSIONS = {
@@ -157,17 +168,7 @@ class GitHubSimulator:
             for admin in (admin_setup, admin_people, admin_chaos):
                 add_admin_routes(app, gate, admin.ROUTES)
             add_pages(app, self.world)
-        for rest in (
-            graphql,
-            rest_apps,
-            rest_repositories,
-            rest_refs,
-            rest_comments,
-            rest_issues,
-            rest_labels,
-            rest_pulls,
-        ):
-            add_routes(app, gate, rest.ROUTES)
+        add_routes(app, gate, REST_ROUTES)
         self._git = GitHttp(gate)
         self._git.add_routes(app)
 
