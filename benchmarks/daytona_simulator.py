@@ -17,6 +17,9 @@ import psutil
 
 SANDBOXES = 10_000
 PAGES = 50
+# Five hundred pages, so that the slowest hundredth is five of them.
+WALKS = 10
+OWN = {"issuesandbox.dev/installation": "bench"}
 
 
 async def measure() -> dict[str, float]:
@@ -31,13 +34,12 @@ async def measure() -> dict[str, float]:
         base = line.strip().partition("DAYTONA_API_URL=")[2].removesuffix("/api")
         async with aiohttp.ClientSession(headers={"Authorization": "Bearer bench"}) as session:
             await plant(session, base)
-            pages = [await page_times(session, base, sort) for sort in ("createdAt", "name")]
+            pages = [await page_times(session, base) for _ in range(WALKS)]
         process = psutil.Process(simulator.pid)
         return {
             "sandboxes": SANDBOXES,
             "rss_mib": round(process.memory_info().rss / 2**20, 1),
-            "page_ms": round(max(statistics.median(times) for times in pages) * 1000, 2),
-            "page_ms_worst": round(max(max(times) for times in pages) * 1000, 2),
+            **page_figures([each * 1000 for times in pages for each in times]),
             "processes": len(process.children(recursive=True)),
         }
     finally:
@@ -52,20 +54,28 @@ async def plant(session: aiohttp.ClientSession, base: str) -> None:
             "organization": "bench",
             "name": f"claude-issue-{number // 1000}{{n}}",
             "count": 1000,
-            "labels": {
+            "labels": OWN
+            | {
                 f"issuesandbox.dev/{name}": f"{name}-{number}"
-                for name in ("installation", "namespace", "resource", "uid", "repository", "number")
+                for name in ("namespace", "resource", "uid", "repository", "number")
             },
         }
         async with session.post(f"{base}/_sim/sandboxes", json=body) as response:
             response.raise_for_status()
 
 
-async def page_times(session: aiohttp.ClientSession, base: str, sort: str) -> list[float]:
-    """Walk through the list and return how long each page took."""
+def page_figures(milliseconds: list[float]) -> dict[str, float]:
+    """Return the middle and the slowest hundredth of the pages."""
+    hundredths = statistics.quantiles(milliseconds, n=100)
+    return {"page_ms": round(hundredths[49], 2), "page_ms_p99": round(hundredths[98], 2)}
+
+
+async def page_times(session: aiohttp.ClientSession, base: str) -> list[float]:
+    """Walk through the list as the operator does, and return how long each page took."""
     times, cursor = [], None
+    wanted = {"labels": json.dumps(OWN), "limit": "200", "sort": "createdAt", "order": "asc"}
     for _ in range(PAGES):
-        query = {"limit": "200", "sort": sort, "order": "asc"}
+        query = dict(wanted)
         if cursor:
             query["cursor"] = cursor
         began = time.perf_counter()

@@ -156,6 +156,11 @@ def test_named_tools_do_the_whole_job_without_bypass(claude: Claude, flags: list
     assert sorted(path.name for path in claude.work.iterdir()) == ["a", "c"]
 
 
+def test_bare_has_fewer_tools(claude: Claude) -> None:
+    assert claude.run(*HEADLESS, "--", "x").init["tools"] == ["Bash", "Edit", "Read", "Write"]
+    assert claude.run(*HEADLESS, "--bare", "--", "x").init["tools"] == ["Bash", "Edit", "Read"]
+
+
 def test_init_tells_what_the_run_was_given(claude: Claude) -> None:
     servers = {
         "good": {"command": "sleep", "args": ["60"]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,24 @@ def test_a_reader_that_goes_away_does_not_end_the_run(claude: Claude) -> None:
     process.stdout.close()
     assert process.wait(20) == 0
     assert (claude.work / "late").read_text() == "yes\n"
+
+
+KILL_MINE = """
+import subprocess, sys
+from issuesandbox.local.agent.scripted import tree
+tree._OWN = sys.argv[1]
+child = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE)
+grandchild = int(child.stdout.readline())
+tree.kill_descendants()
+print(child.wait(10), grandchild)
+"""
+
+
+@pytest.mark.parametrize("table", ["/proc/self/stat", "/no/such/table"])
+def test_children_are_found_with_and_without_the_kernels_table(table: str) -> None:
+    # In a process of its own: it ends everything below it.
+    command = [sys.executable, "-P", "-c", KILL_MINE, table]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    status, grandchild = map(int, done.stdout.split())
+    assert status == -signal.SIGKILL
+    eventually(lambda: not alive(grandchild))

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from issuesandbox.local.daytona.errors import ApiError
-from issuesandbox.local.daytona.model import Sandbox, State
+from issuesandbox.local.daytona.model import Desired, Sandbox, State
 
 _MAX_LIMIT = 200
 _DEFAULT_LIMIT = 100
@@ -182,7 +182,7 @@ def read_list_query(query: Mapping[str, Sequence[str]]) -> ListQuery:
 def _tests(reader: _Reader) -> tuple[Test, ...]:
     tests: list[Test] = []
     if not reader.flag("includeErroredDeleted"):
-        tests.append(lambda row: not row.hidden)
+        tests.append(lambda row: row.desired is not Desired.DESTROYED or not row.hidden)
     labels = reader.labels()
     if labels:
         pairs = labels.items()

@@ -91,14 +91,15 @@ class Listing:
     def page(self, rows: Iterable[Sandbox], query: ListQuery) -> Page:
         """Return one page of those rows that the query wants."""
         found, key = list(rows), query.key
-        for test in query.tests:
-            found = [row for row in found if test(row)]
         if query.cursor is not None:
+            # First, because it leaves the fewest rows to the tests.
             last = (query.cursor.value, query.cursor.id)
             if query.descending:
                 found = [row for row in found if key(row) < last]
             else:
                 found = [row for row in found if key(row) > last]
+        for test in query.tests:
+            found = [row for row in found if test(row)]
         pick = heapq.nlargest if query.descending else heapq.nsmallest
         chosen = pick(query.limit, found, key=key)
         more = len(found) > len(chosen)

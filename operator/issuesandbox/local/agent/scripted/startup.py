@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 VERSION = "2.1.325"
 _TOOLS = ["Bash", "Edit", "Read", "Write"]
+_BARE_TOOLS = ["Bash", "Edit", "Read"]
 _LARGEST_STDIN = 10_000_000
 _SILENT_STDIN = 3.0
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -78,7 +79,7 @@ def begin(run: Run) -> None:
         subtype="init",
         cwd=working_directory(),
         model=talk.model,
-        tools=_TOOLS,
+        tools=_BARE_TOOLS if talk.invocation.has("--bare") else _TOOLS,
         permissionMode=talk.invocation.permission_mode,
         mcp_servers=[
             {"name": name, "status": "connected" if server else "failed"}

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
+
+_OWN = "/proc/self/stat"
 
 
 def kill_descendants() -> None:
@@ -25,10 +29,8 @@ def kill_descendants() -> None:
 
 def _descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        parent = _living_parent(name) if name.isdigit() else None
-        if parent is not None:
-            children.setdefault(parent, []).append(int(name))
+    for pid, parent in _by_kernel() if os.path.exists(_OWN) else _by_ps():
+        children.setdefault(parent, []).append(pid)
     found: list[int] = []
     pending = [root]
     while pending:
@@ -38,12 +40,26 @@ def _descendants(root: int) -> list[int]:
     return found
 
 
-def _living_parent(pid: str) -> int | None:
-    """Return a process's parent, None for one that has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name in parentheses may hold anything, spaces and parentheses included.
-            state, parent = file.read().rpartition(b")")[2].split()[:2]
-    except (OSError, ValueError):
-        return None
-    return None if state == b"Z" else int(parent)
+def _by_kernel() -> Iterator[tuple[int, int]]:
+    """Yield every process that has not ended, and its parent, as Linux shows them."""
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{int(name)}/stat", "rb") as file:
+                # The name in parentheses may hold anything, spaces and parentheses included.
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue  # no process, or one that ended meanwhile
+        if state != b"Z":
+            yield int(name), int(parent)
+
+
+def _by_ps() -> Iterator[tuple[int, int]]:
+    """Yield the same where there is no /proc, on macOS for one."""
+    command = ["ps", "-A", "-o", "pid=,ppid=,state="]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listing:
+        told, _ = listing.communicate()
+    for line in told.splitlines():
+        pid, parent, state = line.split()
+        # It sees itself, and is gone by now.
+        if not state.startswith("Z") and int(pid) != listing.pid:
+            yield int(pid), int(parent)
