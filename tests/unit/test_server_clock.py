@@ -13,11 +13,16 @@ NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 class Still:
+    """Clocks that stand until they are moved: the wall clock may be set, the other only goes."""
+
+    def __init__(self) -> None:
+        self.wall, self.uptime = NOW, 5.0
+
     def now(self) -> datetime:
-        return NOW
+        return self.wall
 
     def monotonic(self) -> float:
-        return 5.0
+        return self.uptime
 
 
 def header(offset: timedelta) -> str:
@@ -44,6 +49,18 @@ def test_a_corrected_clock_comes_back() -> None:
     clock.learn(header(timedelta(hours=1)))
     clock.learn(header(timedelta(0)))
     assert clock.offset == timedelta(0)
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_wall_clock_that_is_set_between_two_answers_is_not_believed(hours: int) -> None:
+    local = Still()
+    clock = ServerClock(local)
+    clock.learn(header(timedelta(seconds=1)))
+    local.uptime += 3
+    local.wall += timedelta(hours=hours, seconds=3)
+    assert clock.now() == NOW + timedelta(seconds=3)
+    clock.learn(header(timedelta(seconds=3)))
+    assert clock.now() == NOW + timedelta(seconds=3)
 
 
 def test_nonsense_is_passed_over() -> None:

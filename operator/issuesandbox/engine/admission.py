@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from issuesandbox.api.conditions import Reason
 from issuesandbox.clock import Clock
@@ -30,6 +30,8 @@ from issuesandbox.domain.admission import (
 )
 from issuesandbox.domain.timings import Timings
 from issuesandbox.ports.resources import ResourceKey
+
+Counted = TypeVar("Counted", bound=Hashable)
 
 
 class AdmissionDesk:
@@ -140,12 +142,12 @@ class AdmissionDesk:
             self._issues[candidate.issue] = others
         if candidate.live:
             self.live -= 1
-            self._held[candidate.repository] -= 1
+            _uncount(self._held, candidate.repository)
         if self._asking.pop(candidate.uid, None) is not None:
-            self._asking_in[candidate.repository] -= 1
-            self._asking_by[candidate.by] -= 1
-        if candidate.starts:
-            self._started[candidate.by].pop(candidate.uid, None)
+            _uncount(self._asking_in, candidate.repository)
+            _uncount(self._asking_by, candidate.by)
+        if candidate.starts and candidate.by in self._started:
+            self._forget_starts(candidate.by, [candidate.uid])
 
     def _standing(self, candidate: Candidate) -> Verdict | None:
         owners = owners_of(self._issues[candidate.issue], self._limits)
@@ -189,9 +191,24 @@ class AdmissionDesk:
 
     def _recent(self, by: Author, now: datetime) -> list[datetime]:
         started, since = self._started.get(by, {}), now - self._limits.window
-        for uid in [uid for uid, starts in started.items() if max(starts) <= since]:
-            del started[uid]
+        past = [uid for uid, starts in started.items() if max(starts) <= since]
+        if past:
+            self._forget_starts(by, past)
         return [start for starts in started.values() for start in _since(since, starts)]
+
+    def _forget_starts(self, by: Author, uids: list[str]) -> None:
+        started = self._started[by]
+        for uid in uids:
+            started.pop(uid, None)
+        if not started:
+            del self._started[by]
+
+
+def _uncount(counts: Counter[Counted], of: Counted) -> None:
+    """Count one less, and keep nothing of what is at zero: there may be any number of them."""
+    counts[of] -= 1
+    if not counts[of]:
+        del counts[of]
 
 
 def _since(since: datetime, starts: tuple[datetime, ...]) -> list[datetime]:

@@ -63,19 +63,33 @@ class Auditor:
         except ValidationError:
             return
         recent = case is not None and self._clock.now() - case.finished_at < self._span
-        if case is not None and recent and len(self._open) < _MOST:
+        if case is not None and recent:
+            if key not in self._open and len(self._open) >= _MOST:
+                del self._open[next(iter(self._open))]
             self._open[key] = (case, self._open.get(key, (case, 0))[1])
 
     def miss(self, key: ResourceKey) -> None:
         """Forget what is closed of a resource that is gone; what is open is still looked at."""
         self._closed.pop(key, None)
 
+    @property
+    def waiting(self) -> int:
+        """Return how many runs are still to be looked at."""
+        return len(self._open)
+
     async def run(self, in_charge: Callable[[], bool]) -> None:
         """Look at what is due until cancelled, while in charge."""
         while True:
+            self._forget_old()
             if in_charge():
                 await self.look()
             await asyncio.sleep(self._delay.total_seconds() / 2)
+
+    def _forget_old(self) -> None:
+        """Forget what is long over: another replica was in charge and has looked at it."""
+        since = self._clock.now() - self._span
+        for key in [key for key, (case, _) in self._open.items() if case.finished_at < since]:
+            del self._open[key]
 
     async def look(self) -> None:
         """Look at every run whose time has come."""

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from issuesandbox.api.names import LABEL_INSTALLATION, LABEL_KEEP, LABEL_UID
+from issuesandbox.api.status_run import RunPhase
 from issuesandbox.engine.cache import key_of
 from issuesandbox.ports.errors import CallError, NotFound
 from issuesandbox.ports.resources import ResourceKey
@@ -62,6 +63,10 @@ class ItemResult:
 class Deletable(Protocol):
     """Resources that can be asked to go."""
 
+    async def get(self, key: ResourceKey) -> Mapping[str, Any]:
+        """Return exactly this resource as it is now, not a namesake."""
+        ...
+
     async def delete(self, key: ResourceKey) -> None:
         """Ask for the deletion of exactly this resource, not of a namesake."""
         ...
@@ -80,29 +85,37 @@ class Cleanup:
 
     async def delete_sandboxes(self, bodies: Sequence[Mapping[str, Any]]) -> list[ItemResult]:
         """Delete the sandboxes of resources that are done with them; the resources stay."""
-        return await in_batches(bodies, self._delete_sandbox)
+        return await in_batches(bodies, lambda body: self._end(body, self._delete_sandbox))
 
     async def delete_resources(self, bodies: Sequence[Mapping[str, Any]]) -> list[ItemResult]:
         """Delete the resources; the operator then ends their runs and sandboxes in good order."""
-        return await in_batches(bodies, self._delete_resource)
+        return await in_batches(bodies, lambda body: self._end(body, self._delete_resource))
+
+    async def _end(
+        self,
+        listed: Mapping[str, Any],
+        end: Callable[[Mapping[str, Any]], Coroutine[Any, Any, ItemResult]],
+    ) -> ItemResult:
+        """End one item as it is now: since it was listed, somebody may have been asked."""
+        try:
+            return await end(await self._resources.get(key_of(listed)))
+        except CallError as error:
+            return _failure(key_of(listed), _sandbox_id(listed), error)
 
     async def _delete_sandbox(self, body: Mapping[str, Any]) -> ItemResult:
         key, sandbox_id = key_of(body), _sandbox_id(body)
         obstacle = _in_use(body) if sandbox_id else "No sandbox ID provided"
         if obstacle is not None:
             return ItemResult(key, sandbox_id, Result.SKIPPED, obstacle)
-        try:
-            labels = (await self._sandboxes.get(sandbox_id)).labels
-            if labels.get(LABEL_INSTALLATION) != self._installation or (
-                labels.get(LABEL_UID) != key.uid
-            ):
-                text = "the sandbox belongs to somebody else"
-                return ItemResult(key, sandbox_id, Result.SKIPPED, text)
-            if self._dry_run:
-                return ItemResult(key, sandbox_id, Result.WOULD)
-            await self._sandboxes.delete(sandbox_id)
-        except CallError as error:
-            return _failure(key, sandbox_id, error)
+        labels = (await self._sandboxes.get(sandbox_id)).labels
+        if labels.get(LABEL_INSTALLATION) != self._installation or (
+            labels.get(LABEL_UID) != key.uid
+        ):
+            text = "the sandbox belongs to somebody else"
+            return ItemResult(key, sandbox_id, Result.SKIPPED, text)
+        if self._dry_run:
+            return ItemResult(key, sandbox_id, Result.WOULD)
+        await self._sandboxes.delete(sandbox_id)
         return ItemResult(key, sandbox_id, Result.DELETED)
 
     async def _delete_resource(self, body: Mapping[str, Any]) -> ItemResult:
@@ -111,10 +124,7 @@ class Cleanup:
             return ItemResult(key, sandbox_id, Result.SKIPPED, f"labelled {LABEL_KEEP}=true")
         if self._dry_run:
             return ItemResult(key, sandbox_id, Result.WOULD)
-        try:
-            await self._resources.delete(key)
-        except CallError as error:
-            return _failure(key, sandbox_id, error)
+        await self._resources.delete(key)
         return ItemResult(key, sandbox_id, Result.DELETED)
 
 
@@ -132,10 +142,12 @@ def _sandbox_id(body: Mapping[str, Any]) -> str:
 def _in_use(body: Mapping[str, Any]) -> str | None:
     """Return why the operator would want the sandbox back, or None."""
     spec, run = body["spec"], (body.get("status") or {}).get("run")
-    if run is not None and not run.get("outcome"):
+    if run is not None and run.get("phase") != RunPhase.FINISHED:
         return "its run goes on; stop it first, or delete the resource"
     if spec.get("desiredState") == "Stopped":
         return None
+    if run is not None and (spec.get("run") or run).get("trigger") != run.get("trigger"):
+        return "another run is asked for; stop it first, or delete the resource"
     if run is None or (spec.get("run") or {}).get("keepAlive"):
         return "it is wanted running; set desiredState to Stopped, or delete the resource"
     return None

@@ -2,7 +2,7 @@
 
 With one shard the acting replica is the holder of `leader`. With more, every replica has a
 lease of its own as membership, the live members share the shards by hash, and each acts for
-the shards whose lease it holds. Knows nothing of passes.
+the shards whose lease it holds. One of those who act is the `singleton`. Knows nothing of passes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class Role:
         self, shards: int, identity: str, leases: Leases, timings: Timings, clock: Clock
     ) -> None:
         elector = partial(Elector, identity=identity, leases=leases, timings=timings, clock=clock)
-        self.singleton = elector("singleton")
+        # Whoever tidies up needs the fleet view, which only those have who act.
+        self.singleton = elector("singleton", wanted=self.acts)
         self._membership: Membership | None = None
         if shards == 1:
             self._shards = [elector("leader")]
@@ -125,12 +126,17 @@ class Role:
 
     async def run(self, changed: Changed) -> None:
         """Contest all leases until cancelled; `changed` hears of shards won and lost."""
+
+        def heard(won: bool) -> None:
+            self.singleton.hurry()
+            changed(won)
+
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.singleton.run(lambda _: None))
             if self._membership is not None:
                 tasks.create_task(self._membership.run(self._hurry))
             for each in self._shards:
-                tasks.create_task(each.run(changed))
+                tasks.create_task(each.run(heard))
 
     def _hurry(self) -> None:
         for each in self._shards:

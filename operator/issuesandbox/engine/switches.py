@@ -20,7 +20,7 @@ class Switches:
     ) -> None:
         self.is_frozen = is_frozen
         self._flags = flags or Flags()
-        self._begun: set[str] = set()
+        self._begun: dict[str, str] = {}
 
     def adopt(self, flags: Flags) -> bool:
         """Go by other flags from now on; tell whether they differ."""
@@ -34,13 +34,13 @@ class Switches:
     def is_deaf(self, resource: IssueSandbox) -> bool:
         """Tell whether the present run of a resource hears no stop."""
         run = resource.status.run
-        begun_here = run is not None and run.id in self._begun
+        begun_here = run is not None and self._begun.get(resource.metadata.uid or "") == run.id
         return is_deaf(self.flags_of(resource), resource, begun_here=begun_here)
 
-    def began(self, run_id: str) -> None:
-        """Remember that this process began a run."""
-        self._begun.add(run_id)
+    def began(self, uid: str, run_id: str) -> None:
+        """Remember that this process began the present run of a resource."""
+        self._begun[uid] = run_id
 
-    def ended(self, run_id: str) -> None:
-        """Forget a run that is over."""
-        self._begun.discard(run_id)
+    def forget(self, uid: str) -> None:
+        """Forget a resource that is gone."""
+        self._begun.pop(uid, None)

@@ -34,7 +34,8 @@ class GuardCollector(Collector):
     events: DaytonaEvents | None
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current numbers."""
+        """Yield the current numbers; what only the holder of a role knows is 0 without it."""
+        tidies, acts = self.role.singleton.holds(), self.role.acts()
         yield _gauges(
             "lease_held", "1 for each lease this replica holds.", "lease", self.role.held()
         )
@@ -46,7 +47,7 @@ class GuardCollector(Collector):
         yield GaugeMetricFamily(
             "issuesandbox_orphans",
             "Sandboxes with our labels and without a resource.",
-            self.reaper.orphans,
+            self.reaper.orphans if tidies else 0,
         )
         text = "Of them those that the reaper keeps for now, by what keeps them."
         kept = {each.value: self.reaper.kept[each] for each in Doubt}
@@ -54,8 +55,8 @@ class GuardCollector(Collector):
         # Not just `orphans`: a gauge and a counter of one name are one family to some scrapers.
         yield _counters("orphans_treated", "Orphans by fate.", "fate", self.reaper.fates, Fate)
         breakers = {
-            "broken": self.breaker.is_open,
-            "orphans": self.reaper.breaker is not None,
+            "broken": acts and self.breaker.is_open,
+            "orphans": tidies and self.reaper.breaker is not None,
         }
         text = "1 while too much is broken at once to believe it."
         yield _gauges("breaker_open", text, "breaker", breakers)

@@ -223,6 +223,7 @@ class Operator:
 
     def _miss(self, key: ResourceKey) -> None:
         self._desk.drop(key.uid)
+        self._switches.forget(key.uid)
         self._roll.drop(key)
         self._breaker.drop(key)
         if self._auditor is not None:

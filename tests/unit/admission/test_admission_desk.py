@@ -202,3 +202,18 @@ def test_a_candidate_is_read_from_a_resource_and_ignores_case_like_github() -> N
     assert read.issue == ("octo/hello", 7)
     assert read.by == ("octo/hello", "ann")
     assert (read.created, read.wants, read.live) == ("2026-07-01T11:00:00Z", True, False)
+
+
+def test_nothing_is_kept_of_who_has_gone_or_of_starts_that_are_long_ago() -> None:
+    clock = HandClock()
+    desk = AdmissionDesk(Limits(), Timings(), clock)
+    empty = {name: len(kept) for name, kept in vars(desk).items() if hasattr(kept, "__len__")}
+    for number in range(50):
+        asks = candidate(f"u{number}", number=number, repository=f"octo/{number}", wants=True)
+        desk.put(replace(asks, author=f"author-{number}"))
+        desk.ask(asks.uid)
+    clock.seconds += 7 * 86400
+    for number in range(50):
+        desk.drop(f"u{number}")
+    kept = {name: len(kept) for name, kept in vars(desk).items() if hasattr(kept, "__len__")}
+    assert kept | {"_ranking": 0} == empty | {"_ranking": 0}

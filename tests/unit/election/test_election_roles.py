@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from election_world import Node, World
+from election_world import Fate, Node, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,6 +76,25 @@ def test_with_one_shard_the_leader_acts_for_every_repository() -> None:
         world.run(3)
         assert standby.program.served() == set(REPOSITORIES)
         assert standby.program.role.singleton.holds()
+
+
+def test_with_one_shard_the_leader_is_the_one_that_tidies_up() -> None:
+    with world_of(1) as world:
+        # The first replica's first look at `singleton` is lost, so others are faster there.
+        world.fates = [Fate(lands=False)]
+        nodes = [world.start() for _ in range(3)]
+
+        def roles() -> list[tuple[bool, bool]]:
+            programs = [each.program.role for each in nodes]
+            return [(each.acts(), each.singleton.holds()) for each in programs]
+
+        world.run(30)
+        assert sorted(roles()) == [(False, False), (False, False), (True, True)]
+        leader = nodes[roles().index((True, True))]
+        world.kill(leader)
+        nodes.remove(leader)
+        world.run(20)
+        assert sorted(roles()) == [(False, False), (True, True)]
 
 
 def test_members_share_the_shards_and_one_that_joins_takes_its_part() -> None:

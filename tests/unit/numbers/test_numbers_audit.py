@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,7 +53,7 @@ class Stage:
     def after(self, seconds: float) -> datetime:
         return self.stopped_at + timedelta(seconds=seconds)
 
-    def end(self, outcome: str = "Cancelled", **run: Any) -> None:
+    def end(self, outcome: str = "Cancelled", key: ResourceKey = KEY, **run: Any) -> None:
         base = {
             "id": "r1",
             "phase": "Finished",
@@ -66,7 +67,7 @@ class Stage:
         metadata = {"name": "one", "namespace": "team", "uid": "uid"}
         spec = {"issue": {"repository": "octo/hello", "number": 1}, "run": {}}
         body = {"metadata": metadata, "spec": spec, "status": {"run": base | run}}
-        self.auditor.hear(KEY, body)
+        self.auditor.hear(key, body)
 
     async def look_later(self, seconds: float = 70) -> dict[str, int]:
         self.time.seconds += seconds
@@ -150,3 +151,27 @@ async def test_nothing_is_looked_at_that_may_push_or_ended_long_ago(stage: Stage
     stage.time.seconds += 4000
     stage.end()
     assert await stage.look_later() == {}
+
+
+async def test_a_standby_forgets_what_others_have_looked_at(stage: Stage) -> None:
+    # It hears of every run, but only the one in charge looks.
+    timings = Timings(audit_delay=timedelta(milliseconds=2))
+    stage.auditor = Auditor(stage.hub, stage.tally, stage.clock, timings)
+    stage.end()
+    waiting = asyncio.create_task(stage.auditor.run(lambda: False))
+    try:
+        await asyncio.sleep(0.01)
+        assert stage.auditor.waiting == 1, "it may be in charge soon"
+        stage.time.seconds += 2 * 3600
+        async with asyncio.timeout(5):
+            while stage.auditor.waiting:
+                await asyncio.sleep(0.001)
+    finally:
+        waiting.cancel()
+    assert await stage.look_later() == {}
+
+
+def test_of_too_many_the_newest_are_looked_at(stage: Stage) -> None:
+    for number in range(1100):
+        stage.end(key=ResourceKey("team", f"r{number}", f"uid-{number}"))
+    assert stage.auditor.waiting == 1000

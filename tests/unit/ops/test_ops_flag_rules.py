@@ -134,9 +134,12 @@ def test_only_the_process_that_began_a_run_remembers_it() -> None:
     body["spec"] |= own["spec"]
     seen = IssueSandbox.model_validate(body)
     assert switches.is_deaf(seen)
-    switches.began("r1")
+    uid = seen.metadata.uid or ""
+    switches.began(uid, "r0")
+    assert switches.is_deaf(seen), "that was the run before"
+    switches.began(uid, "r1")
     assert not switches.is_deaf(seen)
-    switches.ended("r1")
+    switches.forget(uid)
     assert switches.is_deaf(seen)
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from issuesandbox.adapters.kube.requests import KubeRequests
 from issuesandbox.api.names import GROUP, PLURAL, VERSION
+from issuesandbox.ports.errors import NotFound
 from issuesandbox.ports.resources import ResourceKey
 
 _CHUNK = "500"
@@ -40,6 +41,14 @@ class KubeSelection:
             if not page.metadata.next:
                 return found
             query["continue"] = page.metadata.next
+
+    async def get(self, key: ResourceKey) -> Mapping[str, Any]:
+        """Return exactly this resource as it is now, not a namesake."""
+        body = await self._requests.send("GET", f"{_path(key.namespace)}/{key.name}")
+        found = msgspec.json.decode(body, type=dict[str, Any])
+        if found["metadata"]["uid"] != key.uid:
+            raise NotFound(f"{key} is another one now")
+        return found
 
     async def delete(self, key: ResourceKey) -> None:
         """Ask for the deletion of exactly this resource, not of a namesake."""

@@ -16,21 +16,25 @@ _TOLERANCE = timedelta(seconds=2)
 
 
 class ServerClock:
-    """The local clock, corrected by what the API server's answers say."""
+    """The time that an answer of the API server told, going on with a clock that never jumps.
+
+    The local wall clock counts only until the first answer: somebody may set it at any moment.
+    """
 
     def __init__(self, local: Clock) -> None:
         self._local = local
-        self._offset = timedelta(0)
+        self._told = local.now()
+        self._at = local.monotonic()
         self._read: tuple[str, datetime] | None = None
 
     @property
     def offset(self) -> timedelta:
         """Return how far the server's clock is ahead of ours."""
-        return self._offset
+        return self.now() - self._local.now()
 
     def now(self) -> datetime:
         """Return the server's wall time, aware, in UTC."""
-        return self._local.now() + self._offset
+        return self._told + timedelta(seconds=self._local.monotonic() - self._at)
 
     def monotonic(self) -> float:
         """Return seconds on a clock that never jumps."""
@@ -44,6 +48,5 @@ class ServerClock:
                 self._read = date, parsedate_to_datetime(date)
             except ValueError:
                 return
-        offset = self._read[1] - self._local.now()
-        if abs(offset - self._offset) > _TOLERANCE:
-            self._offset = offset if abs(offset) > _TOLERANCE else timedelta(0)
+        if abs(self._read[1] - self.now()) > _TOLERANCE:
+            self._told, self._at = self._read[1], self._local.monotonic()

@@ -77,8 +77,6 @@ class Mover:
 
     def _over(self, status: Status, ending: Ending, phase: RunPhase, now: datetime) -> Progress:
         status = chapters.ended(status, ending, phase, now)
-        if status.run is not None:
-            self._switches.ended(status.run.id)
         good = ending.outcome is Outcome.SUCCEEDED
         words = ending.message or f"The run ended {ending.outcome.value}."
         note = EventNote(ending.reason or ending.outcome.value, words, warning=not good)

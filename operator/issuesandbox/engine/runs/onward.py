@@ -31,7 +31,7 @@ class Onward(Mover):
         self.drop(key)
         resource, run_id = scene.resource, uuid4().hex[:12]
         status = chapters.begin(resource, run_id, scene.attempt, self._limits(resource), scene.now)
-        self._switches.began(run_id)
+        self._switches.began(key.uid, run_id)
         came_by = origin(resource.status, scene.attempt)
         _log_lookup(key, scene, run_id, came_by)
         words = f"Run {run_id} begins; its sandbox {scene.sandbox_id} was {came_by}."
