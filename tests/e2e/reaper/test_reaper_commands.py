@@ -70,7 +70,7 @@ async def finish(stage: Stage, name: str, sandbox: str, outcome: str | None) -> 
     """Write the status that a run leaves behind."""
     run = {
         "id": "run-1",
-        "phase": "Finalizing" if outcome else "Executing",
+        "phase": "Finished" if outcome else "Executing",
         "startedAt": "2026-07-01T12:00:00Z",
         **({"outcome": outcome} if outcome else {}),
     }
