@@ -16,10 +16,19 @@ from issuesandbox.api.status_sandbox import IntentKind
 from issuesandbox.domain import steps_ending as ending
 from issuesandbox.domain import steps_keeping as keeping
 from issuesandbox.domain import steps_making as making
-from issuesandbox.domain.model import Desired, Holder, Observed, Plan, Want
+from issuesandbox.domain.model import (
+    Action,
+    ActionKind,
+    Desired,
+    Holder,
+    Observed,
+    Plan,
+    Want,
+)
+from issuesandbox.domain.naming import Ownership, attempt_of
 from issuesandbox.domain.sandbox import Present, SandboxView, Unknown
 from issuesandbox.domain.situation import Situation
-from issuesandbox.domain.states import AT_REST, Sight, sight_of, sight_of_state
+from issuesandbox.domain.states import AT_REST, Sight, is_live, sight_of, sight_of_state
 from issuesandbox.domain.table import REVIVALS, REVIVING, TABLE, Cell, Step
 from issuesandbox.domain.timings import Timings
 
@@ -39,7 +48,20 @@ def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings
         step = Step.REST
     if step in REVIVING and desired.held_back is not None:
         return keeping.queue(situation)
-    return _as_told(situation, _STEPS[step](situation))
+    return _labelled(situation, _as_told(situation, _STEPS[step](situation)))
+
+
+def _labelled(situation: Situation, plan: Plan) -> Plan:
+    """Put our labels back on where people took them off: without them nobody would reap it."""
+    desired, sandbox, holder = situation.desired, situation.sandbox, situation.observed.holder
+    if sandbox is None or plan.actions or holder is not Holder.OURS or not is_live(sandbox):
+        return plan
+    if desired.identity.ownership(sandbox.labels) is Ownership.OURS:
+        return plan
+    attempt = attempt_of(sandbox.labels, desired.memory.attempt)
+    labels = {**sandbox.labels, **desired.identity.labels(desired.name, attempt)}
+    action = Action(ActionKind.ADOPT, desired.name, sandbox.id, attempt, labels=labels)
+    return replace(plan, actions=(action,), next_check=situation.timings.settle_check)
 
 
 def _as_told(situation: Situation, plan: Plan) -> Plan:

@@ -66,6 +66,14 @@ class Identity:
             return Ownership.OURS
         return Ownership.FOREIGN if is_from_elsewhere(labels, self.home) else Ownership.KIN
 
+    def is_stripped(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether labels of ours were taken off, and none of somebody else put on."""
+        own = self.labels("", 0)
+        identity = (LABEL_INSTALLATION, LABEL_REPOSITORY, LABEL_NUMBER, LABEL_UID)
+        shown = [(labels.get(key), own[key]) for key in identity]
+        taken = any(found is None for found, _ in shown)
+        return taken and all(found in (None, ours) for found, ours in shown)
+
 
 def is_from_elsewhere(labels: Mapping[str, str], home: str) -> bool:
     """Tell whether a sandbox was made by another operator, though it may have our id."""

@@ -185,10 +185,9 @@ class Observer:
             raise Unavailable("Daytona's key was changed meanwhile; looking again with the new one")
 
     async def _holder(self, desired: Desired, sandbox: SandboxView) -> Holder:
-        ownership = desired.identity.ownership(sandbox.labels)
-        if ownership is Ownership.OURS:
+        if _is_ours(desired, sandbox):
             return Holder.OURS
-        if ownership is Ownership.FOREIGN:
+        if desired.identity.ownership(sandbox.labels) is Ownership.FOREIGN:
             return Holder.FOREIGN
         names = (LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID)
         other = ResourceKey(*(sandbox.labels.get(name, "") for name in names))
@@ -211,7 +210,7 @@ class Observer:
                 continue
             if found.state == "destroyed":
                 continue
-            if desired.identity.ownership(found.labels) is Ownership.OURS:
+            if _is_ours(desired, found):
                 return found
             stranger = stranger or (found if reference == desired.name else None)
         return stranger
@@ -263,3 +262,13 @@ def _unknown(error: CallError) -> Unknown:
         # One text, whether Daytona refused or we did not even ask: a status must not flap.
         return Unknown("Throttled", "Daytona's rate limit is used up; looking again when it opens.")
     return Unknown("DaytonaUnreachable", str(error))
+
+
+def _is_ours(desired: Desired, sandbox: SandboxView) -> bool:
+    """Tell whether a sandbox is ours by its labels, or by its id though people took them off."""
+    if desired.identity.ownership(sandbox.labels) is Ownership.OURS:
+        return True
+    memory, given_up = desired.memory, desired.deleting and desired.leave_behind
+    known = (memory.sandbox_id, memory.organization_id, desired.name)
+    same = (sandbox.id, sandbox.organization_id, sandbox.name) == known
+    return same and not given_up and desired.identity.is_stripped(sandbox.labels)
