@@ -50,7 +50,7 @@ class GuardCollector(Collector):
             self.reaper.orphans if tidies else 0,
         )
         text = "Of them those that the reaper keeps for now, by what keeps them."
-        kept = {each.value: self.reaper.kept[each] for each in Doubt}
+        kept = {each.value: self.reaper.kept[each] if tidies else 0 for each in Doubt}
         yield _gauges("orphans_kept", text, "reason", kept)
         # Not just `orphans`: a gauge and a counter of one name are one family to some scrapers.
         yield _counters("orphans_treated", "Orphans by fate.", "fate", self.reaper.fates, Fate)

@@ -48,6 +48,12 @@ def second_sandbox_in_another_organisation(paper: Paper) -> None:
     paper.born("s2", organization="elsewhere")
 
 
+def id_never_written(paper: Paper) -> None:
+    paper.object["status"] = {**paper.object.get("status", {}), "phase": "Preparing"}
+    paper.object["status"].pop("sandbox", None)
+    paper.see()
+
+
 def foreign_sandbox_deleted(paper: Paper) -> None:
     paper.state("f1", "started", before=None, cause="admin", installation="other")
     paper.call("sandbox.delete", "f1")
@@ -338,6 +344,7 @@ PLANTED: dict[Callable[[Paper], None], str] = {
     next_generation_of_one_that_nobody_tried_to_delete: "one-live-sandbox",
     another_name_beside_one_that_cannot_be_deleted: "one-live-sandbox",
     second_sandbox_in_another_organisation: "one-live-sandbox",
+    id_never_written: "id-before-use",
     foreign_sandbox_deleted: "foreign-untouched",
     foreign_toolbox_used: "foreign-untouched",
     foreign_comment_edited: "foreign-comments-untouched",

@@ -121,6 +121,12 @@ async def test_a_state_nobody_knows_yet_changes_nothing(stage: Stage) -> None:
 
     await stage.until(later, "three more ticks")
     await stage.clear_faults()
+    # Neither does a list that comes and goes, or that has an item nobody can read in it.
+    await stage.fault(kind="sandbox.list", fault="flapping_list", delay=3600)
+    await stage.fault(kind="sandbox.list", fault="poison_item", how="number")
+    lists = len(await stage.calls("sandbox.list"))
+    await stage.until(later, "three ticks with a bad list")
+    await stage.clear_faults()
     status = await stage.until_phase("one", "Idle")
     assert status["sandbox"]["id"] == before
     changes = [each for each in await stage.journal() if each.get("effect") in ("deleted",)]

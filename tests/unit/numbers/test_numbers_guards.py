@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from issuesandbox.domain.orphans import Doubt
 from issuesandbox.entry.metrics_guards import GuardCollector
 
 
@@ -18,7 +19,9 @@ def numbers_of(*, acts: bool, tidies: bool) -> dict[tuple[str, str], float]:
         "fleet": SimpleNamespace(age=1.0),
         "breaker": SimpleNamespace(is_open=True),
         "gate": SimpleNamespace(refused=Counter(), left=dict),
-        "reaper": SimpleNamespace(orphans=7, fates=Counter(), breaker="too many"),
+        "reaper": SimpleNamespace(
+            orphans=7, kept=Counter(dict.fromkeys(Doubt, 2)), fates=Counter(), breaker="too many"
+        ),
         "events": None,
     }
     collector = GuardCollector(**cast(dict[str, Any], parts))
@@ -33,5 +36,6 @@ def numbers_of(*, acts: bool, tidies: bool) -> dict[tuple[str, str], float]:
 def test_a_role_that_was_lost_leaves_no_alert_behind(held: bool) -> None:
     seen = numbers_of(acts=held, tidies=held)
     assert seen["issuesandbox_orphans", ""] == (7 if held else 0)
+    assert seen["issuesandbox_orphans_kept", ""] == (2 if held else 0)
     assert seen["issuesandbox_breaker_open", "broken"] == held
     assert seen["issuesandbox_breaker_open", "orphans"] == held

@@ -25,6 +25,8 @@ from issuesandbox.local.checker.sandboxes import (
 
 # The one exception: own sandboxes that Daytona refuses to delete, one of which holds the name.
 _NEXT_GENERATION = re.compile(r"-g[1-3]$")
+# Phases in which a sandbox is used; how a run ended is told also when its sandbox is gone.
+_IN_USE = frozenset({"Idle", "Preparing", "Executing", "Collecting", "Publishing"})
 
 
 def one_live_sandbox(evidence: Evidence) -> Iterator[Violation]:
@@ -45,6 +47,17 @@ def one_live_sandbox(evidence: Evidence) -> Iterator[Violation]:
             text = f"sandbox {change.sandbox} was created while {named} was live"
             yield Violation("one-live-sandbox", change.at, issue, text)
         others.add(change.sandbox)
+
+
+def id_before_use(evidence: Evidence) -> Iterator[Violation]:
+    """No resource is further than Booting before the id of its sandbox is written down."""
+    for resource in resources(evidence):
+        for observation in resource.history:
+            status = observation.object.get("status") or {}
+            known = (status.get("sandbox") or {}).get("id")
+            if status.get("phase") in _IN_USE and not known:
+                text = f"{status['phase']} without the id of a sandbox"
+                yield Violation("id-before-use", observation.moment.at, resource.name, text)
 
 
 def finalizer_last(evidence: Evidence) -> Iterator[Violation]:

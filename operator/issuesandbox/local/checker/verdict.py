@@ -35,13 +35,18 @@ from issuesandbox.local.checker.rules_runs import (
     outcome_once,
     push_through_gate,
 )
-from issuesandbox.local.checker.rules_sandboxes import finalizer_last, one_live_sandbox
+from issuesandbox.local.checker.rules_sandboxes import (
+    finalizer_last,
+    id_before_use,
+    one_live_sandbox,
+)
 from issuesandbox.local.checker.rules_secrets import no_secret
 
 Rule = Callable[[Evidence], Iterator[Violation]]
 
 ALWAYS: dict[str, Rule] = {
     "one-live-sandbox": one_live_sandbox,
+    "id-before-use": id_before_use,
     "foreign-untouched": foreign_untouched,
     "foreign-comments-untouched": foreign_comments_untouched,
     "all-labelled": all_labelled,
