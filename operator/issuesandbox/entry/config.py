@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Mapping
@@ -12,17 +11,14 @@ from typing import Any
 import click
 from pydantic import SecretStr
 
-from issuesandbox.adapters.kube.configuration import KubeConfiguration
-from issuesandbox.adapters.kube.connection import load_connection
-from issuesandbox.adapters.kube.requests import KubeRequests
+from issuesandbox.adapters.kube.connection import Connection, load_connection
 from issuesandbox.api.durations import Duration
 from issuesandbox.api.model import ApiModel
-from issuesandbox.clock import SystemClock
 from issuesandbox.domain.timings import Timings
 from issuesandbox.entry.output import print_json, print_table
 from issuesandbox.entry.setting_fields import is_live, names
-from issuesandbox.entry.settings import Loaded, Origin, SettingsError, load, misspelt
-from issuesandbox.ports.configuration import Stored
+from issuesandbox.entry.settings import Loaded, load, misspelt
+from issuesandbox.entry.stored import InForce, settings_in_force
 
 _COLUMNS = ("setting", "value", "origin", "restart")
 
@@ -37,48 +33,24 @@ def config(*, offline: bool, namespace: str | None, output: str) -> None:
     The environment is that of this command: run it where the operator runs, or with the same
     variables.
     """
-    stored, accepted = (Stored(), {}) if offline else asyncio.run(_stored(namespace))
-    loaded, problem = _in_force(stored.settings, accepted)
+    known = InForce(load()) if offline else settings_in_force(_home(namespace))
+    loaded, problem, frozen = known.loaded, known.problem, known.frozen
     rows = [_row(name, field, loaded) for name, field in names().items()]
     if output == "json":
-        print_json({"settings": rows, "frozen": stored.frozen, "problem": problem})
+        print_json({"settings": rows, "frozen": frozen, "problem": problem})
         return
     print_table(_COLUMNS, ([row[column] for column in _COLUMNS] for row in rows))
     for warning in (*misspelt(os.environ), *loaded.settings.flags.warnings()):
         click.echo(f"Warning: {warning}.", err=True)
     if problem is not None:
         click.echo(f"The ConfigMap is refused, the last good settings stay: {problem}", err=True)
-    if stored.frozen is not None:
-        click.echo(f"Frozen: {stored.frozen}. Lift it with `kubectl isb unfreeze`.", err=True)
+    if frozen is not None:
+        click.echo(f"Frozen: {frozen}. Lift it with `kubectl isb unfreeze`.", err=True)
 
 
-def _in_force(stored: Mapping[str, str], accepted: Mapping[str, str]) -> tuple[Loaded, str | None]:
-    """Return what the operator goes by, and why that is not what is stored."""
-    try:
-        return load(stored=stored), None
-    except SettingsError as error:
-        try:
-            loaded = load(stored=accepted)
-        except SettingsError:
-            raise error from None
-        origins = {
-            name: Origin.LAST_GOOD if origin is Origin.CONFIG_MAP else origin
-            for name, origin in loaded.origins.items()
-        }
-        return replace(loaded, origins=origins), str(error)
-
-
-async def _stored(namespace: str | None) -> tuple[Stored, Mapping[str, str]]:
-    """Return what is stored, and what the operator last found good."""
+def _home(namespace: str | None) -> Connection:
     connection = load_connection()
-    timeout = Timings().read_timeout.total_seconds()
-    requests = KubeRequests(connection.server, connection.session(limit=2), timeout)
-    try:
-        place = namespace or connection.namespace
-        configuration = KubeConfiguration(requests, place, SystemClock(), "config")
-        return await configuration.read(), await configuration.accepted()
-    finally:
-        await requests.close()
+    return replace(connection, namespace=namespace or connection.namespace)
 
 
 def _row(name: str, field: str, loaded: Loaded) -> dict[str, str]:

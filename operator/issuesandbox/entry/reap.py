@@ -20,7 +20,8 @@ from issuesandbox.engine.reaper import Fate, Outside, Reaper, Sweep
 from issuesandbox.entry.logs import configure_logs
 from issuesandbox.entry.output import print_json, print_table
 from issuesandbox.entry.outside import connected
-from issuesandbox.entry.settings import Settings, load_settings
+from issuesandbox.entry.settings import Settings
+from issuesandbox.entry.stored import settings_in_force
 
 _COLUMNS = ("sandbox", "state", "age", "resource", "verdict", "why")
 
@@ -54,7 +55,11 @@ def reap(
     caps = Caps(few=max(Caps().few, accept_orphans or 0))
     connection = load_connection()
     home = replace(connection, namespace=namespace or connection.namespace)
-    search = Search(load_settings(), home, caps)
+    known = settings_in_force(home)
+    if known.problem is not None:
+        text = f"Warning: by the last good settings, as the operator: {known.problem}"
+        click.echo(text, err=True)
+    search = Search(known.loaded.settings, home, caps)
     report(search.run(dry_run=dry_run, yes=yes), show_all=show_all, output=output)
 
 

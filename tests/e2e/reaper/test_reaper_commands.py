@@ -15,7 +15,14 @@ async def test_reap_shows_a_table_and_kills_nothing_in_a_dry_run(stage: Stage) -
     orphan = await stage.plant("gone", "uid-gone")
     # Made by an operator with the same id that lives in another namespace or cluster.
     strange = await stage.plant("far", "uid-far", labels={LABEL_HOME: "uid-elsewhere"})
-    ended = await stage.command("reap", "--dry-run")
+    # As the operator, it goes by what is stored rather than by its environment.
+    stage.access.kubectl(
+        *("-n", stage.namespace, "create", "configmap", "issuesandbox"),
+        f"--from-literal=DAYTONA_API_URL={stage.simulator.url}",
+    )
+    ended = await stage.command(
+        *("reap", "--dry-run", "-n", stage.namespace), DAYTONA_API_URL="http://127.0.0.1:1/api"
+    )
     assert ended.code == 0, ended.err
     header, _, *rows = [line for line in ended.out.splitlines() if line.strip()]
     assert header.split() == ["SANDBOX", "STATE", "AGE", "RESOURCE", "VERDICT", "WHY"]

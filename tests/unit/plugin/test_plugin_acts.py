@@ -15,7 +15,7 @@ from issuesandbox.entry.plugin.acts import stop
 from issuesandbox.entry.plugin.cluster import Body, Cluster
 from issuesandbox.entry.plugin.removal import cleanup, uninstall
 from issuesandbox.entry.plugin.settings_status import in_force
-from issuesandbox.ports.configuration import Stored
+from issuesandbox.entry.stored import InForce, judged
 
 DONE = {"id": "r1", "phase": "Finished", "outcome": "Succeeded", "trigger": "1"}
 STARTED = {"startedAt": "2030-01-01T00:00:00Z"}
@@ -127,11 +127,12 @@ def test_refused_settings_are_not_those_in_force() -> None:
 def test_config_shows_the_last_good_settings_where_the_stored_ones_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def stored(_: str | None) -> tuple[Stored, dict[str, str]]:
-        wrong = Stored({"ISSUESANDBOX_MAX_SANDBOXES": "many"})
-        return wrong, {"ISSUESANDBOX_MAX_SANDBOXES": "7"}
+    def known(_: object) -> InForce:
+        name = "ISSUESANDBOX_MAX_SANDBOXES"
+        return judged({name: "many"}, {name: "7"})
 
-    monkeypatch.setattr(config_command, "_stored", stored)
+    monkeypatch.setattr(config_command, "settings_in_force", known)
+    monkeypatch.setattr(config_command, "_home", lambda _: None)
     monkeypatch.setenv("DAYTONA_API_KEY", "dtn-secret-value")
     said = CliRunner().invoke(config_command.config, ["-o", "json"])
     shown = json.loads(said.stdout)
