@@ -31,6 +31,7 @@ class FakeKube:
         self._versions = itertools.count(1)
         self._uids = itertools.count(1)
         self.config_maps: dict[str, dict[str, str]] = {}
+        self.secrets: dict[str, dict[str, str]] = {}
         self._bodies: dict[tuple[str, str], Body] = {}
         self.log: list[WatchEvent] = []
         self.terminating: set[str] = set()

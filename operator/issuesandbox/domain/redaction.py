@@ -17,6 +17,8 @@ from urllib.parse import quote, quote_plus
 MASK: Final = "***"
 # A shorter one would be found in ordinary words.
 _SHORTEST: Final = 6
+# From this length on nobody writes it by chance.
+_TELLING: Final = 16
 
 # Each begins with fixed letters, which are searched for fast; what stands before them is looked at
 # afterwards, so that no word that ends in these letters is taken for a key.
@@ -64,6 +66,14 @@ class Redactor:
     def with_secrets(self, secrets: Iterable[str]) -> Redactor:
         """Return a redactor that knows these secrets as well."""
         return Redactor((*self._secrets, *secrets))
+
+    def traces(self) -> tuple[bytes, ...]:
+        """Return the bytes that give a known secret away wherever they are.
+
+        Short values and addresses are left out: other texts may hold them rightly.
+        """
+        telling = (each for each in self._secrets if len(each) >= _TELLING and "://" not in each)
+        return tuple({form.encode("utf-8", "replace") for each in telling for form in _forms(each)})
 
     def keeps(self, text: str) -> bool:
         """Tell whether there is no secret in the text."""

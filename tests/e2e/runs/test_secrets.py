@@ -64,7 +64,14 @@ async def test_an_agent_that_shows_its_key_shows_it_to_nobody(runs: RunStage) ->
         name="dying",
         recovery={"saveWork": "Patch"},
     )
+    # A branch would be there for everybody to read.
+    await runs.run_issue("bash env >env.txt", "say Done.", name="careless")
+    careless = await runs.until_finished("careless")
+    assert (careless["outcome"], careless["reason"]) == ("Failed", "SecretInWork")
+    assert careless["savedWork"]["kind"] == "Patch"
+    assert "=***" in (await runs.config_map(careless["savedWork"]["ref"]))["patch"]
     good, bad = await runs.until_finished("open"), await runs.until_finished("dying")
+    assert set(await runs.refs()) == {"refs/heads/main", f"refs/heads/{good['branch']}"}
     assert (good["outcome"], bad["outcome"]) == ("Succeeded", "Failed")
     assert (await runs.stage.status("open"))["summary"]["text"] == "The key is ***."
     assert "I die with ***" in bad["message"]

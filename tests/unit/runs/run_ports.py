@@ -250,7 +250,9 @@ class Cluster:
         await self._wire.carry("put", effect)
 
     async def secret(self, namespace: str, name: str) -> Mapping[str, str]:
-        raise NotFound(name)
+        if name not in self._kube.secrets:
+            raise NotFound(name)
+        return self._kube.secrets[name]
 
     async def patch(
         self, key: ResourceKey, version: str, changes: Mapping[str, Any]

@@ -72,6 +72,21 @@ async def test_a_stop_between_two_tries_opens_no_pull_request(tmp_path: Path) ->
     assert world.hub.pulls == []
 
 
+@pytest.mark.parametrize("code", [0, 3])
+async def test_work_with_a_key_in_it_is_not_pushed_anywhere(code: int, tmp_path: Path) -> None:
+    command = ["sh", "-c", f"env | grep MODEL >a.txt; exit {code}"]
+    agent = {"profile": "custom", "command": command, "envFrom": [{"secretRef": {"name": "s"}}]}
+    world = await World.build(tmp_path / "world", run={"agent": agent})
+    world.kube.secrets["s"] = {"MODEL_KEY": (key := "planted-key-0123456789")}
+    run = await finished(world, Wire())
+    assert (run["outcome"], run["reason"]) == ("Failed", "AgentFailed" if code else "SecretInWork")
+    assert world.hub.pushes == []
+    assert run["savedWork"]["kind"] == "Patch"
+    patch = world.kube.config_maps[run["savedWork"]["ref"]]["patch"]
+    assert "+MODEL_KEY=***" in patch
+    assert key not in patch
+
+
 def test_no_branch_without_leave_to_publish_and_no_patch_that_goes_with_its_resource() -> None:
     found = {
         (asked, publishes, deleting): way_to_save(asked, publishes=publishes, deleting=deleting)

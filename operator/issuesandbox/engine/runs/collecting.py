@@ -6,6 +6,7 @@ makes the same commit: parent, date and message are the run's.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from issuesandbox.domain.collection import (
     parse_collection,
     patch_path,
 )
+from issuesandbox.domain.pack_search import PackError, holds_any
 from issuesandbox.domain.publication import commit_message
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.reported_tests import reported_tests
@@ -47,6 +49,8 @@ class Work:
     collection: Collection
     pack: bytes = b""
     patch: str | None = None
+    leaks: bool = False
+    """A secret of the run is in it: it must not be published."""
 
     def is_complete(self, *, patch: bool) -> bool:
         """Tell whether it can be saved as asked: as a patch, too, where there is work."""
@@ -75,6 +79,9 @@ class Collector:
             return Ending(Outcome.FAILED, error.code, watch.redactor.redact(str(error)))
         except Invalid as error:
             return Ending(Outcome.FAILED, "CollectFailed", str(error))
+        if work.leaks and assignment.publishes:
+            text = "A file of the work holds a secret of the run, so nothing is published."
+            return Ending(Outcome.FAILED, "SecretInWork", text)
         return await self.harvest(assignment, work)
 
     async def work(self, assignment: Assignment, *, save: SaveWork | None = None) -> Work:
@@ -120,12 +127,16 @@ class Collector:
             return Work(found)
         path = pack_path(order.folder, found.commit)
         pack = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
+        redactor = (await self._follower.informed_watch(assignment)).redactor
+        try:
+            leaks = await asyncio.to_thread(holds_any, pack, redactor.traces())
+        except PackError as error:
+            raise CollectError("PackFailed", f"the pack cannot be read: {error}") from error
         if not patch:
-            return Work(found, pack)
+            return Work(found, pack, leaks=leaks)
         path = patch_path(order.folder, found.commit)
         text = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
-        watch = await self._follower.informed_watch(assignment)
-        return Work(found, pack, watch.redactor.redact(text.decode(errors="replace")))
+        return Work(found, pack, redactor.redact(text.decode(errors="replace")), leaks)
 
     async def harvest(self, assignment: Assignment, work: Work | None) -> Harvest:
         """Return what the status says of the work, if there is any, and keep the transcript."""

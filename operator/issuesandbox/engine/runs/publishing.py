@@ -143,14 +143,16 @@ class Publisher:
 
     async def rescue(self, assignment: Assignment) -> Rescued:
         """Save the work of a run that ended badly; its agent is dead by then."""
-        publishes, deleting = assignment.publishes, assignment.deleting
-        kind = way_to_save(assignment.recovery.save_work, publishes=publishes, deleting=deleting)
+        save, deleting = assignment.recovery.save_work, assignment.deleting
+        kind = way_to_save(save, publishes=assignment.publishes, deleting=deleting)
         try:
             work = await self._collector.work(assignment, save=kind)
         except CollectError as error:
             if error.code == SURVIVES:
                 raise Invalid(str(error), code=error.code) from error
             return Rescued(await self._collector.harvest(assignment, None))
+        if work.leaks:
+            kind = way_to_save(save, publishes=False, deleting=deleting)
         harvest = await self._collector.harvest(assignment, work)
         return Rescued(harvest, await self._saver.save(assignment, work, kind))
 
