@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from issuesandbox.api.names import LABEL_NAME
-from issuesandbox.api.status import MAX_RETIRED, Status
+from issuesandbox.api.status import MAX_RETIRED, Phase, Status
 from issuesandbox.api.status_sandbox import Counters, Intent, IntentKind, Retired, SandboxStatus
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.deletion_record import begun, with_record
@@ -29,7 +29,9 @@ def with_intent(status: Status, intent: Intent) -> Status:
     """Return the status with a step announced; a create retires the sandbox before it."""
     if intent.kind is IntentKind.CREATE:
         unanswered = status.intent is not None and _may_land(status.intent)
+        # Nothing is in use from here on, and people see this write.
         status = without_sandbox(status, "Replaced", intent.at)
+        status = status.model_copy(update={"phase": Phase.BOOTING})
         intent = intent.model_copy(update={"repeated": intent.repeated or unanswered})
     if (intent.kind, intent.reason) == (IntentKind.DELETE, CLEANUP):
         status = with_record(booked(status, intent.at), begun(intent.sandbox_id))

@@ -56,7 +56,14 @@ async def check(runs: RunStage, number: int, run: dict[str, Any]) -> None:
     (push,) = await pushes(runs, run["branch"])
     assert push["new"] == run["commit"]
     assert run["branch"] == f"claude-fix-issue-{number}"
-    assert (await opened(runs)).count(run["pullRequest"]["number"]) == 1
+    pull = run["pullRequest"]["number"]
+
+    async def journaled() -> bool:
+        # The other operator may have seen it before the request that opened it was answered.
+        return pull in await opened(runs)
+
+    await runs.stage.until(journaled, f"pull request {pull} to be opened")
+    assert (await opened(runs)).count(pull) == 1
     (comment,) = await runs.comments(number)
     assert run["pullRequest"]["url"] in comment["body"]
     refs = await runs.refs()

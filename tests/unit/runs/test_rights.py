@@ -13,6 +13,7 @@ from issuesandbox.clock import SystemClock
 from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.collecting import Collector
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.publishing import Publisher
 from issuesandbox.engine.runs.sources import Hopeless, source_of
@@ -90,8 +91,8 @@ def outside(hub: Any) -> Outside:
 
 
 def publisher(hub: Hub) -> Publisher:
-    nothing: Any = SimpleNamespace()
-    return Publisher(outside(hub), nothing)
+    nobody: Any = SimpleNamespace()
+    return Publisher(outside(hub), Collector(outside(hub), nobody))
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,13 @@ class Collector:
         self._works[assignment.key] = (assignment.run.id, work)
         return work
 
+    def remembered(self, assignment: Assignment, commit: str) -> Work | None:
+        """Return the work whose push was decided, if this process collected it."""
+        _, work = self._works.get(assignment.key, ("", None))
+        return work if work is not None and work.collection.commit == commit else None
+
     async def decided(self, assignment: Assignment, commit: str) -> Work:
-        """Return the work whose push was decided; its commit's id proves what a pack holds."""
-        known = self._works.get(assignment.key)
-        if known is not None and known[1].collection.commit == commit:
-            return known[1]
+        """Fetch the work whose push was decided; its commit's id proves what a pack holds."""
         paths = await self._follower.paths(assignment)
         path = pack_path(_folder(paths), commit)
         pack = await self._outside.toolbox.download(assignment.sandbox_id, path, limit=MAX_PACK)

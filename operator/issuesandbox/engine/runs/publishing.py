@@ -56,8 +56,11 @@ class Publisher:
         assert run.publish is not None, "only a decided push is sent"
         commit, ref = run.publish.commit, f"refs/heads/{run.branch}"
         url, token = await self._right(assignment)
-        if (await self._outside.remote.refs(url, token)).get(ref) != commit:
+        work = self._collector.remembered(assignment, commit)
+        if work is None and (await self._outside.remote.refs(url, token)).get(ref) != commit:
+            # Another replica collected it and died before it pushed.
             work = await self._work(assignment, commit)
+        if work is not None:
             self._outside.check_charge(assignment)
             order = PushOrder(ref, run.publish.old, commit, work.pack)
             answer = await self._outside.remote.push(url, token, order)
