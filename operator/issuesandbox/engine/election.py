@@ -78,6 +78,7 @@ class Elector:
         self._written: LeaseRecord | None = None
         self._sighting = Sighting()
         self._acquired = asyncio.Event()
+        self._lapsed = False
         self._hurried = asyncio.Event()
         self.failures = 0
 
@@ -152,6 +153,8 @@ class Elector:
         sent = self._clock.monotonic()
         send = self._leases.create if record is None else self._leases.replace
         self._written = await self._call(send(self._claim_on(record)))
+        # Whoever asked meanwhile was told no, and waits to hear that it is yes again.
+        self._lapsed = self._lapsed or not self.holds()
         self._deadline = sent + self._hold
         self._sighting.see(self._written, self._clock.monotonic(), self._duration)
 
@@ -214,15 +217,15 @@ class Elector:
         self._deadline, self._written = -math.inf, None
 
     def _notice(self, changed: Changed) -> None:
-        held = self.holds()
-        if held == self._acquired.is_set():
-            return
-        if held:
-            self._acquired.set()
-        else:
+        held, lapsed, self._lapsed = self.holds(), self._lapsed, False
+        if self._acquired.is_set() and (lapsed or not held):
             self._acquired.clear()
-        logger.info("lease won" if held else "lease lost", extra=self._about())
-        changed(held)
+            logger.info("lease lost", extra=self._about())
+            changed(False)
+        if held and not self._acquired.is_set():
+            self._acquired.set()
+            logger.info("lease won", extra=self._about())
+            changed(True)
 
     def _is_mine(self, record: LeaseRecord | None) -> bool:
         return record is not None and record.holder == self._identity

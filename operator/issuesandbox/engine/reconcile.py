@@ -10,20 +10,17 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from issuesandbox.api.names import ANNOTATION_FIRST_CREATE, FINALIZER
 from issuesandbox.api.status import Status
-from issuesandbox.api.status_run import RunPhase
 from issuesandbox.clock import Clock
 from issuesandbox.domain import numbers
 from issuesandbox.domain.buckets import Priority
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.decide import decide
 from issuesandbox.domain.model import Action, ActionKind, Observed, Plan, Want
-from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.sandbox import Absent, Present, SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.acting import Actor, Did, findings_of
@@ -34,13 +31,14 @@ from issuesandbox.engine.findings import Findings
 from issuesandbox.engine.lodging import with_intent
 from issuesandbox.engine.notes import deleting_retired, notes
 from issuesandbox.engine.observe import Observer
+from issuesandbox.engine.pacing import seconds_to_the_next
 from issuesandbox.engine.rates import on_behalf_of, while_allowed
 from issuesandbox.engine.reading import Reader, Reading
 from issuesandbox.engine.record import next_status
 from issuesandbox.engine.retirement import Retirement
+from issuesandbox.engine.run_side import RunSide
 from issuesandbox.engine.runs.driver import RunDriver
 from issuesandbox.engine.runs.mover import Progress
-from issuesandbox.engine.runs.scenes import scene_of
 from issuesandbox.engine.setbacks import setback
 from issuesandbox.engine.writing import Writer
 from issuesandbox.ports.errors import CallError, Conflict, NotFound
@@ -98,7 +96,7 @@ class Reconciler:
             ports.clock,
             timings,
         )
-        self._runs = ports.runs
+        self._runs = RunSide(ports.runs, ports.books, ports.clock)
         self._books = ports.books
         self.actions: Counter[str] = Counter()
 
@@ -108,18 +106,18 @@ class Reconciler:
         if body is None:
             self._observer.forget(key)
             self._retirement.forget(key)
-            self._leave_run(key)
+            self._runs.leave(key)
             return None
         if not self._ports.may_act_for(body["spec"]["issue"]["repository"]):
             # Not even read: that would take a place at this replica's desk.
-            self._leave_run(key)
+            self._runs.leave(key)
             return None
         result, wait = "error", None
         try:
             wait = await self._pass(key, self._reader.read(body))
             result = "ok"
         except NotInCharge:
-            self._leave_run(key)
+            self._runs.leave(key)
             result = "not_in_charge"
         except (Conflict, NotFound) as error:
             # Somebody wrote in between: this pass saw an old resource, so drop it.
@@ -133,11 +131,6 @@ class Reconciler:
             self._books.tally.count(numbers.PASSES, result)
         return wait
 
-    def _leave_run(self, key: ResourceKey) -> None:
-        self._books.stops.forget(key)
-        if self._runs is not None:
-            self._runs.drop(key)
-
     async def _pass(self, key: ResourceKey, reading: Reading) -> float | None:
         self._books.stops.look(key, reading.resource.status, self._ports.clock.now())
         held_back = reading.desired.held_back
@@ -147,25 +140,16 @@ class Reconciler:
             await self._expire(key, reading)
             return None
         with on_behalf_of(_urgency(reading)), while_allowed(partial(self._check_charge, reading)):
-            self._hurry_run(key, reading)
+            self._runs.hurry(key, reading)
             observed, plan = await self._plan(key, reading)
             return await self._carry_out(key, reading, observed, plan)
-
-    def _hurry_run(self, key: ResourceKey, reading: Reading) -> None:
-        """Have the agent of a run that is to end killed: a slow Daytona must not delay that."""
-        if self._runs is not None and reading.resource.status.run is not None:
-            now, turn = self._ports.clock.now(), reading.facts.turn
-            flags, deaf = reading.flags, reading.deaf
-            self._runs.hurry(key, Scene(reading.resource, turn, now, flags=flags, deaf=deaf))
 
     def _has_expired(self, key: ResourceKey, reading: Reading) -> bool:
         expires_at, now = reading.expires_at, self._ports.clock.now()
         if expires_at is None or expires_at > now:
             return False
-        if self._runs is None or now >= expires_at + self._timings.tell_limit:
-            return True
         # The last word on the issue goes first, unless GitHub takes none.
-        return self._runs.has_told(key, Scene(reading.resource, reading.facts.turn, now))
+        return now >= expires_at + self._timings.tell_limit or self._runs.has_told(key, reading)
 
     async def _expire(self, key: ResourceKey, reading: Reading) -> None:
         self._check_charge(reading)
@@ -197,7 +181,7 @@ class Reconciler:
     async def _carry_out(
         self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
     ) -> float | None:
-        if self._is_left_too_soon(key, reading, plan):
+        if not self._runs.may_be_left(key, reading, plan):
             return self._timings.settle_check.total_seconds()
         if ActionKind.RELEASE in (each.kind for each in plan.actions):
             await self._release(key, await self._close_run(key, reading, plan))
@@ -214,7 +198,9 @@ class Reconciler:
         acted = plan
         if did.created is not None:
             observed, plan = self._after_create(reading, did.created, observed, plan)
-        progress = self._advance_run(key, reading, plan, did.created)
+        progress = self._runs.advance(key, reading, plan, did.created)
+        if progress is not None and progress.doubt:
+            self._observer.doubt(key)
         status = await self._record(key, reading, plan, findings, progress)
         status = status or reading.resource.status
         if status != before:
@@ -225,7 +211,9 @@ class Reconciler:
         if did.followed.asked is not None:
             await self._writer.tell(key, deleting_retired(did.followed.asked))
         self.actions.update(did.done)
-        delay = self._delay(reading, observed, plan, progress)
+        now = self._ports.clock.now()
+        run_check = progress.next_check if progress is not None else None
+        delay = seconds_to_the_next(reading, observed, plan, run_check, now, self._timings)
         recorded = status is not None and status.sandbox_deletion != before.sandbox_deletion
         if not (recorded or findings.gone or findings.retired_gone is not None):
             return delay
@@ -275,21 +263,12 @@ class Reconciler:
             did = replace(did, followed=followed)
         return reading, plan, did
 
-    def _is_left_too_soon(self, key: ResourceKey, reading: Reading, plan: Plan) -> bool:
-        """Tell whether a sandbox would be left behind with an agent that nobody ends any more."""
-        desired = reading.desired
-        if self._runs is None or not (desired.deleting and desired.leave_behind):
-            return False
-        scene = scene_of(reading, plan, self._ports.clock.now())
-        return not desired.forced and not scene.still and not self._runs.may_be_left(key, scene)
-
     async def _close_run(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
         """Give the run of a resource that goes its last word."""
-        run = reading.resource.status.run
-        if self._runs is None or run is None or run.phase is RunPhase.FINISHED:
+        closed = await self._runs.close(key, reading, plan)
+        if closed is None:
             return reading
-        scene = scene_of(reading, plan, self._ports.clock.now())
-        body = await self._writer.write_status(key, reading, await self._runs.close(key, scene))
+        body = await self._writer.write_status(key, reading, closed)
         return self._reread(body) if body is not None else reading
 
     def _after_create(
@@ -299,40 +278,6 @@ class Reconciler:
         seen = Observed(Present(created), evidence=True)
         following = self._decide(reading, seen)
         return (observed, plan) if following.actions else (seen, following)
-
-    def _advance_run(
-        self, key: ResourceKey, reading: Reading, plan: Plan, created: SandboxView | None
-    ) -> Progress | None:
-        status, now = reading.resource.status, self._ports.clock.now()
-        if self._runs is None or (reading.resource.spec.run is None and status.run is None):
-            return None
-        progress = self._runs.advance(key, scene_of(reading, plan, now, created))
-        if progress.doubt:
-            self._observer.doubt(key)
-        return progress
-
-    def _delay(
-        self, reading: Reading, observed: Observed, plan: Plan, progress: Progress | None
-    ) -> float | None:
-        now = self._ports.clock.now()
-        waits = [plan.next_check] if plan.next_check is not None else []
-        if progress is not None and progress.next_check is not None:
-            waits.append(min(progress.next_check, self._timings.longest_wait))
-        if plan.renew_at is not None:
-            # Daytona shows activity with a delay, so a renewal that was just sent is not seen yet.
-            waits.append(max(plan.renew_at - now, self._timings.fleet_tick * 5))
-        expiry = reading.expires_at
-        if expiry is not None and expiry <= now:
-            expiry += self._timings.tell_limit
-        for moment in (reading.wish.until, expiry):
-            if moment is not None:
-                waits.append(min(max(moment - now, timedelta(0)), self._timings.longest_wait))
-        if observed.evidence and isinstance(observed.sandbox, Present):
-            # A sandbox that the fleet view never showed would not be missed by it.
-            waits.append(self._timings.fleet_tick)
-        if reading.desired.memory.unconfirmed:
-            waits.append(self._timings.unknown_check)
-        return min(waits).total_seconds() if waits else None
 
     async def _protect(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
         """Put the finalizer back before anything is done that it must outlive."""

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from election_world import Fate, Node, World
+from tests.fakes.clock import FakeClock, FakeTime
 
 from issuesandbox.clock import Clock, SystemClock
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.election import Elector, unique_identity
-from issuesandbox.ports.errors import Denied, Invalid, Throttled, Unavailable
+from issuesandbox.ports.errors import Denied, Invalid, NotFound, Throttled, Unavailable
 from issuesandbox.ports.leases import LeaseRecord, Leases
 
 HOLD, DURATION = 10.0, 15.0
@@ -329,6 +330,45 @@ async def test_acquired_waits_for_the_win() -> None:
     running.cancel()
     await asyncio.wait([running])
     assert not elector.holds()
+
+
+class SlowLook:
+    """Leases that refuse one renewal, and then take so long to show that the hold is over."""
+
+    def __init__(self, time: FakeTime, hold: float) -> None:
+        self._time, self._hold = time, hold
+        self._record: LeaseRecord | None = None
+        self._refuses = True
+
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
+        self._record = record
+        return record
+
+    async def get(self, name: str) -> LeaseRecord:
+        if self._record is None:
+            raise NotFound(name)
+        self._time.seconds += self._hold
+        return self._record
+
+    async def replace(self, record: LeaseRecord) -> LeaseRecord:
+        if self._refuses:
+            self._refuses = False
+            raise Unavailable("not now")
+        return record
+
+
+async def test_a_hold_that_lapses_while_it_is_renewed_is_heard_as_lost_and_won_again() -> None:
+    short = Timings(lease_retry=timedelta(milliseconds=10))
+    time, heard = FakeTime(), list[bool]()
+    leases: Any = SlowLook(time, short.lease_hold.total_seconds())
+    elector = Elector("leader", "node", leases, short, FakeClock(time))
+    running = asyncio.create_task(elector.run(heard.append))
+    async with asyncio.timeout(10):
+        while len(heard) < 3:
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert heard[:3] == [True, False, True]
 
 
 def test_two_processes_on_one_host_have_different_identities() -> None:
