@@ -19,6 +19,7 @@ import pytest
 import pytest_asyncio
 from court import Court
 from operator_stage import Stage
+from plain_api import create_namespace
 
 from issuesandbox.local.checker.collect import Sources
 from issuesandbox.local.control_plane.access import Access
@@ -131,7 +132,7 @@ def crd(control_plane: Access) -> None:
 def namespace(control_plane: Access) -> str:
     """A namespace of its own for each test."""
     name = f"test-{secrets.token_hex(4)}"
-    control_plane.kubectl("create", "namespace", name)
+    create_namespace(control_plane, name)
     return name
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from plain_api import create
 
 from issuesandbox.local.checker.guard import Guard
 from issuesandbox.local.control_plane.access import Access
@@ -103,7 +104,7 @@ class Stage:
             for subject in each.get("subjects", ()):
                 subject["namespace"] = home
             granted.append(each)
-        self.access.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(granted))
+        create(self.access, *granted)
 
     async def _ready(self, url: str, child: Child) -> bool:
         assert child.returncode is None, f"the operator ended: {child.last_lines(20)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from operator_stage import Stage
+from plain_api import create_namespace
 
 
 async def created(stage: Stage) -> list[str]:
@@ -21,7 +22,7 @@ async def test_three_operators_that_all_act_and_fifty_events_make_one_sandbox(
     # R1: correctness never rests on a lease, so each has one of its own
     homes = [f"{stage.namespace}-{letter}" for letter in "abc"]
     for home in homes:
-        stage.access.kubectl("create", "namespace", home)
+        create_namespace(stage.access, home)
         stage.grant_rights(home)
     await asyncio.gather(*(stage.start_operator(home) for home in homes))
     await stage.apply("one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator_stage import Stage
+from plain_api import create_namespace
 
 
 async def test_deleting_the_namespace_deletes_the_sandboxes(
@@ -10,7 +11,7 @@ async def test_deleting_the_namespace_deletes_the_sandboxes(
 ) -> None:
     # The operator lives elsewhere: its leases must not go with the namespace.
     home = f"{stage.namespace}-home"
-    stage.access.kubectl("create", "namespace", home)
+    create_namespace(stage.access, home)
     stage.grant_rights(home)
     await stage.start_operator(home)
     for number in (1, 2):

@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pytest
+from plain_api import create_namespace
 from run_stage import QUICK, RunStage
 from run_witness import kill_operator, opened, pushes
 
@@ -115,7 +116,7 @@ async def give_the_model_key(runs: RunStage, home: str) -> None:
 
 async def test_two_operators_that_act_at_once_do_everything_once(runs: RunStage) -> None:
     home = f"{runs.stage.namespace}-other"
-    runs.stage.access.kubectl("create", "namespace", home)
+    create_namespace(runs.stage.access, home)
     runs.stage.grant_rights(home)
     await give_the_model_key(runs, home)
     await asyncio.gather(
