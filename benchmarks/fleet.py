@@ -17,6 +17,9 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER
+from issuesandbox.domain.naming import sandbox_name
+
 NAMESPACE = "bench"
 _REPOSITORIES = 100
 _KEYS = f"/registry/issuesandbox.dev/issuesandboxes/{NAMESPACE}/"
@@ -39,13 +42,19 @@ def resource_name(number: int, kind: str = "issue") -> str:
     return f"{kind}-{number:07}"
 
 
-def body_of(number: int, kind: str = "issue", namespace: str = NAMESPACE) -> dict[str, Any]:
-    """Return a resource without a run, as a user would apply it."""
+def body_of(
+    number: int, kind: str = "issue", namespace: str = NAMESPACE, *, announced: bool = False
+) -> dict[str, Any]:
+    """Return a resource without a run, as a user would apply it, or as the adapter would."""
     repository = f"octo/hello-{number % _REPOSITORIES}"
+    metadata: dict[str, Any] = {"name": resource_name(number, kind), "namespace": namespace}
+    if announced:
+        metadata["finalizers"] = [FINALIZER]
+        metadata["annotations"] = {ANNOTATION_ANNOUNCED: sandbox_name(number)}
     return {
         "apiVersion": "issuesandbox.dev/v1alpha1",
         "kind": "IssueSandbox",
-        "metadata": {"name": resource_name(number, kind), "namespace": namespace},
+        "metadata": metadata,
         "spec": {
             "issue": {
                 "repository": repository,

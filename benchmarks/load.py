@@ -55,20 +55,22 @@ async def start(stage: Stage, program: Program, *, settle: bool = True) -> Figur
     }
 
 
-async def steady(stage: Stage, seconds: float, warm_up: float = 2.0) -> Figures:
+async def steady(
+    stage: Stage, seconds: float, warm_up: float = 2.0, *, announced: bool = True
+) -> Figures:
     """Create resources at a steady rate; measure from each request to its POST at Daytona."""
-    await _create_steadily(stage, warm_up)
-    sent = await _create_steadily(stage, seconds)
+    await _create_steadily(stage, warm_up, announced=announced)
+    sent = await _create_steadily(stage, seconds, announced=announced)
     return _latency(sent, await _all_served(stage, sent))
 
 
-async def _create_steadily(stage: Stage, seconds: float) -> dict[str, float]:
+async def _create_steadily(stage: Stage, seconds: float, *, announced: bool) -> dict[str, float]:
     sent: dict[str, float] = {}
 
     async def create(name: str, body: bytes) -> None:
         sent[name] = await stage.create(body)
 
-    bodies = stage.next_bodies(int(_RATE * seconds))
+    bodies = stage.next_bodies(int(_RATE * seconds), announced=announced)
     began = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         for turn, (name, body) in enumerate(bodies):

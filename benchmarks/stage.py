@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster import BenchError, Cluster, encode, until
 from fleet import NAMESPACE, Etcd, body_of, grow
+from issuesandbox.domain.naming import sandbox_name
 from programs import Program, log_tail
 
 _FIRST_PROBE = 1_000_000
@@ -95,10 +96,15 @@ class Stage:
             self.size = 1
             await until(idle, "the first resource to be idle", 30)
 
-    def next_bodies(self, count: int, namespace: str = NAMESPACE) -> list[tuple[str, bytes]]:
-        """Return new resources, encoded, with the name that each one's sandbox will have."""
+    def next_bodies(
+        self, count: int, namespace: str = NAMESPACE, *, announced: bool = True
+    ) -> list[tuple[str, bytes]]:
+        """Return new resources, encoded, with the name that each one's sandbox will have.
+
+        They are as the webhook adapter makes them, or as a user does who announces nothing.
+        """
         return [
-            (f"claude-issue-{number}", encode(body_of(number, _PROBE, namespace)))
+            (sandbox_name(number), encode(body_of(number, _PROBE, namespace, announced=announced)))
             for number in itertools.islice(self._numbers, count)
         ]
 

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from tests.fakes.clock import FakeTime
 
+from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.ports.errors import Conflict, Denied, Invalid, NotFound
 from issuesandbox.ports.resources import ResourceKey
@@ -72,8 +73,10 @@ class FakeKube:
 
     # What users do.
 
-    def create(self, namespace: str, name: str, spec: Mapping[str, Any]) -> Body:
-        """Create a resource where there is none."""
+    def create(
+        self, namespace: str, name: str, spec: Mapping[str, Any], announced: str = ""
+    ) -> Body:
+        """Create a resource where there is none; its maker may have announced a sandbox."""
         assert (namespace, name) not in self._bodies, "the place is taken"
         body: Body = {
             "metadata": {
@@ -85,6 +88,9 @@ class FakeKube:
             },
             "spec": copy.deepcopy(dict(spec)),
         }
+        if announced:
+            body["metadata"]["finalizers"] = [FINALIZER]
+            body["metadata"]["annotations"] = {ANNOTATION_ANNOUNCED: announced}
         self._store(body, "ADDED")
         return body
 

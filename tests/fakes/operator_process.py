@@ -25,8 +25,9 @@ from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.candidates import admission, register
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.intake import Census, Intake
+from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.observe import Observer
-from issuesandbox.engine.reading import Reader
+from issuesandbox.engine.reading import Reader, Views
 from issuesandbox.engine.reconcile import Ports, Reconciler
 from issuesandbox.engine.workqueue import WorkQueue
 from issuesandbox.ports.errors import CallError
@@ -59,9 +60,14 @@ class OperatorProcess:
         network: Network,
         clock: FakeClock,
         timings: Timings,
+        *,
+        alone: bool = False,
     ) -> None:
         self.machine_clock = clock
         self.clock = ServerClock(clock)
+        self.clock.learn(kube.date())
+        # Of several that act at once, none is in charge.
+        in_charge_since = self.clock.now() if alone else None
         self.line = Line(network)
         self.agenda = Agenda(clock)
         self.acting_for: ResourceKey | None = None
@@ -83,15 +89,18 @@ class OperatorProcess:
         self._observer = Observer(
             sandboxes, resources, self._fleet, self.clock, timings, lambda: self._breaker.why
         )
+        self._newborns = Newborns(lambda _: in_charge_since, timings.newborn_margin)
+        views = Views(self._fleet, admission(desk, lambda: True), newborns=self._newborns)
         self._reconciler = Reconciler(
-            Ports(sandboxes, resources, self.clock),
+            Ports(sandboxes, resources, self.clock, newborns=self._newborns),
             self._cache,
             self._observer,
-            Reader(INSTALLATION, timings, self.clock, self._fleet, admission(desk, lambda: True)),
+            Reader(INSTALLATION, timings, self.clock, views),
             timings,
         )
         queue = cast("WorkQueue[ResourceKey]", self.agenda)
-        self._intake = Intake(self._cache, queue, cast("Census", resources), timings, ())
+        census = cast("Census", resources)
+        self._intake = Intake(self._cache, queue, census, timings, (), self._newborns.hear)
         self._next_event = 0
         self.fleet_due = clock.monotonic()
         self.relist()
@@ -124,6 +133,7 @@ class OperatorProcess:
         self._breaker.put(key, body)
 
     def _miss(self, key: ResourceKey) -> None:
+        self._newborns.forget(key.uid)
         self._desk.drop(key.uid)
         self._breaker.drop(key)
 
@@ -191,6 +201,7 @@ class OperatorProcess:
         # The very first create goes out without a look: the unique name is its lock.
         body = self._cache.get(key)
         begun = body is not None and FINALIZER in body["metadata"].get("finalizers", ())
+        begun = begun and not self._newborns.knows(key.uid, "", self.clock.now())
         if begun and self._daytona.outage.blinds:
             self._blind.add(key)
         else:

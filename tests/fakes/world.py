@@ -50,12 +50,14 @@ class World:
         margin = timings.landing_horizon - timings.read_timeout
         self.network = Network(self.time, margin.total_seconds() - GET_CACHED)
         self.oracle = Oracle(self.daytona, self.kube, self.network)
+        self._alone = operators == 1
         self.operators = [self._start(FakeClock(self.time)) for _ in range(operators)]
         self.oracle.acting_for = self._acting_for
         self.oracle.blind = self._blind
 
     def _start(self, clock: FakeClock) -> OperatorProcess:
-        operator = OperatorProcess(self.daytona, self.kube, self.network, clock, self.timings)
+        around = (self.daytona, self.kube, self.network, clock, self.timings)
+        operator = OperatorProcess(*around, alone=self._alone)
         operator.line.before_sending = self.oracle.before_sending
         return operator
 

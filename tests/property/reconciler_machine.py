@@ -71,15 +71,18 @@ class ReconcilerMachine(RuleBasedStateMachine):
         collision=st.sampled_from(["Suffix", "Suffix", "Fail"]),
         runs=st.sampled_from([{}, {}, {"run": {"trigger": "1"}}]),
         flags=choices.flags,
+        announced=st.sampled_from(["", choices.NAME]),
     )
     def create(
         self,
+        *,
         which: int,
         state: str,
         policy: str,
         collision: str,
         runs: dict[str, Any],
         flags: dict[str, bool],
+        announced: str,
     ) -> None:
         place = _pick(self._free(), which)
         spec = place.spec(
@@ -89,7 +92,7 @@ class ReconcilerMachine(RuleBasedStateMachine):
             flags=flags,
             **runs,
         )
-        self.world.kube.create(place.namespace, place.name, spec)
+        self.world.kube.create(place.namespace, place.name, spec, announced)
 
     @precondition(lambda self: self._taken())
     @rule(which=numbers, what=choices.edits)

@@ -38,6 +38,9 @@ LABEL_KEEP: Final = f"{GROUP}/keep"
 
 # Annotations on a resource.
 ANNOTATION_FIRST_CREATE: Final = f"{GROUP}/first-create"
+# The sandbox's name, by whoever makes the resource, together with the finalizer: the operator
+# need not announce the first create any more.
+ANNOTATION_ANNOUNCED: Final = f"{GROUP}/announced"
 ANNOTATION_PAUSED: Final = f"{GROUP}/paused"
 ANNOTATION_FORCE_FINALIZE: Final = f"{GROUP}/force-finalize"
 

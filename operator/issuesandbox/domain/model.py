@@ -17,6 +17,9 @@ from issuesandbox.domain.sandbox import Observation, SandboxId
 # The reason in the intent of a create that was answered: the name is taken. If it was sent more
 # than once, it was given up for that.
 NAME_TAKEN = "NameTaken"
+# The reason in the intent of a create that only the resource's maker announced: another operator
+# may have sent it, so it may land, but it holds no place in the queue.
+ANNOUNCED = "Announced"
 
 
 class Want(StrEnum):
@@ -127,6 +130,8 @@ class Desired:
     max_attempts: int = 3
     start_limit: timedelta | None = None
     """How long a start may take, where the resource itself says so."""
+    announced: bool = False
+    """Whoever made the resource announced its first sandbox, and nobody can have asked for it."""
     memory: Memory = field(default_factory=Memory)
 
     @property
@@ -194,6 +199,8 @@ class ActionKind(StrEnum):
     RENEW = "renew"
     RELEASE = "release the finalizer"
 
+
+ANNOUNCEMENTS = frozenset({ActionKind.ANNOUNCE_FIRST_CREATE, ActionKind.WRITE_INTENT})
 
 DAYTONA_MUTATIONS = frozenset(
     {

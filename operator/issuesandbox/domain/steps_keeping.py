@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from issuesandbox.api.conditions import Reason
 from issuesandbox.api.status import Phase
 from issuesandbox.domain.cleanup import CLEANUP
-from issuesandbox.domain.model import NAME_TAKEN, Action, ActionKind, Plan, Revival
+from issuesandbox.domain.model import NAME_TAKEN, Action, ActionKind, Plan, Revival, Want
 from issuesandbox.domain.sandbox import SandboxView, Unknown
 from issuesandbox.domain.situation import Situation, growing, quiet_phase, state_words
 
@@ -143,9 +143,10 @@ def queue(situation: Situation, plan: Plan | None = None) -> Plan:
 
 def give_way(situation: Situation) -> Plan:
     """Leave the issue to the resource that owns it."""
+    waits = situation.desired.want is Want.RUNNING
     return Plan(
         row=situation.row,
-        phase=Phase.PENDING,
+        phase=Phase.PENDING if waits else quiet_phase(situation),
         reason="DuplicateIssue",
         message="Another resource owns this issue and its sandbox; delete one of the two.",
         admitted=False,

@@ -29,15 +29,17 @@ UNDELETABLE = "Undeletable"
 def create(situation: Situation) -> Plan:
     """Announce the very first sandbox, then create it; a later one is a recreation."""
     desired = situation.desired
-    if desired.has_finalizer:
-        return recreate(situation)
     attempt = desired.memory.attempt + 1
     intent = new_intent(situation, IntentKind.CREATE, desired.name, attempt)
-    actions = (
-        Action(ActionKind.ANNOUNCE_FIRST_CREATE, intent=intent),
-        Action(ActionKind.CREATE, name=desired.name, attempt=attempt),
-    )
-    return booting(situation, "Creating", f"Creating sandbox {desired.name}.", actions)
+    send = Action(ActionKind.CREATE, name=desired.name, attempt=attempt)
+    message = f"Creating sandbox {desired.name}."
+    if desired.announced:
+        # By whoever made the resource; the intent is written down with the result.
+        return booting(situation, "Creating", message, (replace(send, intent=intent),))
+    if desired.has_finalizer:
+        return recreate(situation)
+    announce = Action(ActionKind.ANNOUNCE_FIRST_CREATE, intent=intent)
+    return booting(situation, "Creating", message, (announce, send))
 
 
 def create_again(situation: Situation) -> Plan:

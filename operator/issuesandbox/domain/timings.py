@@ -137,6 +137,9 @@ class Timings:
     lease_retry: timedelta = timedelta(seconds=2)
     """How often a lease is renewed or looked at, and how long one such request may take."""
 
+    newborn_margin: timedelta = timedelta(seconds=5)
+    """How long after a replica took charge a resource must be made to be surely new to all."""
+
     def __post_init__(self) -> None:
         if not self.lease_retry < self.lease_hold < self.lease_duration:
             raise ValueError("lease_retry must be below lease_hold, and that below lease_duration")

@@ -142,7 +142,10 @@ def findings_of(observed: Observed, plan: Plan, did: Did) -> Findings:
     """Return what the status gets to know of a pass."""
     seen = observed.sandbox
     ours = isinstance(seen, Present) and observed.holder is Holder.OURS
+    sent = (*did.done, did.failed)
+    creates = (each.intent for each in plan.actions if each.kind is ActionKind.CREATE)
     return Findings(
+        granted=next(creates, None) if ActionKind.CREATE in sent else None,
         sandbox=did.created or (seen.sandbox if isinstance(seen, Present) and ours else None),
         gone=plan.row.startswith("GONE/") and not plan.actions,
         done=did.done,

@@ -11,7 +11,7 @@ import msgspec
 from issuesandbox.api.conditions import Reason
 from issuesandbox.api.names import ANNOTATION_FIRST_CREATE, ANNOTATION_PAUSED
 from issuesandbox.domain.admission import Candidate
-from issuesandbox.domain.model import HeldBack
+from issuesandbox.domain.model import ANNOUNCED, HeldBack
 from issuesandbox.engine.admission import AdmissionDesk, candidate_of
 from issuesandbox.engine.reading import Admission
 from issuesandbox.ports.resources import ResourceKey
@@ -53,7 +53,8 @@ def holds_slot(body: Mapping[str, Any]) -> bool:
     """Tell whether a resource has a sandbox, or one is on its way."""
     status = body.get("status") or {}
     sandbox, intent = status.get("sandbox"), status.get("intent") or {}
-    if (sandbox or {}).get("id") or intent.get("kind") == "Create":
+    begun = intent.get("kind") == "Create" and intent.get("reason") != ANNOUNCED
+    if (sandbox or {}).get("id") or begun:
         return True
     announced = ANNOTATION_FIRST_CREATE in body["metadata"].get("annotations", {})
     return announced and sandbox is None and not intent

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from issuesandbox.clock import Clock
@@ -80,6 +80,8 @@ class Elector:
         self._acquired = asyncio.Event()
         self._lapsed = False
         self._hurried = asyncio.Event()
+        self.held_since: datetime | None = None
+        """When the present or last hold began; between two of them others may have acted."""
         self.failures = 0
 
     def holds(self) -> bool:
@@ -153,8 +155,9 @@ class Elector:
         sent = self._clock.monotonic()
         send = self._leases.create if record is None else self._leases.replace
         self._written = await self._call(send(self._claim_on(record)))
-        # Whoever asked meanwhile was told no, and waits to hear that it is yes again.
-        self._lapsed = self._lapsed or not self.holds()
+        if not self.holds():
+            # Whoever asked meanwhile was told no, and waits to hear that it is yes again.
+            self._lapsed, self.held_since = True, self._clock.now()
         self._deadline = sent + self._hold
         self._sighting.see(self._written, self._clock.monotonic(), self._duration)
 

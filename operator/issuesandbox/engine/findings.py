@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from issuesandbox.api.status_sandbox import Intent
 from issuesandbox.domain.model import ActionKind
 from issuesandbox.domain.sandbox import SandboxId, SandboxView
 
@@ -28,5 +29,7 @@ class Findings:
     retired_gone: SandboxId | None = None
     duplicate: SandboxView | None = None
     """Another live sandbox of this resource, beside the one that it has."""
+    granted: Intent | None = None
+    """The create that was sent on the word of whoever made the resource."""
     announced: bool = False
     """A deletion was announced in this very pass, and counted with that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 from issuesandbox.domain.timings import Timings
@@ -45,12 +45,14 @@ class Intake:
         census: Census,
         timings: Timings,
         namespaces: tuple[str, ...],
+        on_made: Callable[[Mapping[str, Any]], None] = lambda _: None,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._census = census
         self._timings = timings
         self._namespaces = namespaces
+        self._on_made = on_made
         self._by_uid: dict[str, ResourceKey] = {}
         self._complete = asyncio.Event()
 
@@ -69,6 +71,8 @@ class Intake:
             self._forget(key)
         elif self._cache.put(body):
             self._by_uid[key.uid] = key
+            if kind == "ADDED":
+                self._on_made(body)
             if kind is not None or self.is_complete():
                 # The echo of our own write may be here before the answer to it.
                 self._queue.add(key, unless=lambda: self._cache.is_own(key))

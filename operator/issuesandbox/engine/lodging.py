@@ -12,7 +12,7 @@ from issuesandbox.api.status import MAX_RETIRED, Phase, Status
 from issuesandbox.api.status_sandbox import Counters, Intent, IntentKind, Retired, SandboxStatus
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.deletion_record import begun, with_record
-from issuesandbox.domain.model import NAME_TAKEN, ActionKind, Plan, Want
+from issuesandbox.domain.model import ANNOUNCED, NAME_TAKEN, ActionKind, Plan, Want
 from issuesandbox.domain.naming import attempt_of
 from issuesandbox.domain.sandbox import SandboxId, SandboxView
 from issuesandbox.domain.states import AT_REST, Sight, is_live, sight_of, sight_of_state
@@ -65,8 +65,7 @@ def lodged(
 ) -> Status:
     """Return the status with what became of the sandboxes."""
     before = status
-    if findings.name_taken:
-        status = _with_name_taken(status, reading, plan, now)
+    status = _with_create(status, reading, plan, findings, now)
     if findings.replaced:
         # The deletion freed the name, so the next create is announced with it.
         status = with_intent(status, _next_create(status, now))
@@ -121,9 +120,24 @@ def _may_land(intent: Intent) -> bool:
     return intent.kind is IntentKind.CREATE and not answered
 
 
-def _with_name_taken(status: Status, reading: Reading, plan: Plan, now: datetime) -> Status:
+def _with_create(
+    status: Status, reading: Reading, plan: Plan, findings: Findings, now: datetime
+) -> Status:
+    """Return the status with a create that was sent on its maker's word, or was answered."""
+    announced = reading.desired.memory.first_create
+    if findings.granted is not None:
+        status = with_intent(status, findings.granted)
+    elif announced and announced.reason == ANNOUNCED and status.intent is None:
+        # The word of its maker counts only while there is no status.
+        status = status.model_copy(update={"intent": announced})
+    if not findings.name_taken:
+        return status
+    create = reading.desired.memory.open_create or findings.granted
+    return _with_name_taken(status, create, plan, now)
+
+
+def _with_name_taken(status: Status, intent: Intent | None, plan: Plan, now: datetime) -> Status:
     """Return the status with a create answered that was sent once, or given up after long."""
-    intent = reading.desired.memory.open_create
     if intent is None or (intent.repeated and not plan.last_try):
         return status
     # What was sent more than once may still land: that counts from its last answer.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from issuesandbox.api.names import (
+    ANNOTATION_ANNOUNCED,
     ANNOTATION_FIRST_CREATE,
     ANNOTATION_FORCE_FINALIZE,
     ANNOTATION_PAUSED,
@@ -20,18 +21,20 @@ from issuesandbox.api.names import (
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.spec import DeletionPolicy
 from issuesandbox.api.spec_sandbox import NameCollisionPolicy, Sandbox
+from issuesandbox.api.status import Status
 from issuesandbox.api.status_sandbox import Intent
 from issuesandbox.clock import Clock
 from issuesandbox.domain.cleanup import CleanupPolicy, effective, resource_due_at
 from issuesandbox.domain.defaults import Defaults, RecoveryPolicy
 from issuesandbox.domain.flags import ALL_ON, FlagSet
-from issuesandbox.domain.model import Desired, HeldBack, Memory, Want
+from issuesandbox.domain.model import ANNOUNCED, Desired, HeldBack, Memory, Want
 from issuesandbox.domain.naming import Identity, sandbox_name
 from issuesandbox.domain.runs.health import Cure, cure_of
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.timings import Timings
 from issuesandbox.domain.wanted import Facts, Turn, Wanted, asks_again, facts_of, wanted
 from issuesandbox.engine.fleet import Fleet
+from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.switches import Switches
 
 Admission = Callable[[str], HeldBack | None]
@@ -80,24 +83,27 @@ class Reading:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What a resource is read against, beside its own body."""
+
+    fleet: Fleet
+    admission: Admission = lambda _: None
+    switches: Switches = field(default_factory=Switches)
+    newborns: Newborns = field(default_factory=Newborns)
+
+
 class Reader:
     """Reads bodies; knows the settings and the views that a resource is read against."""
 
-    def __init__(
-        self,
-        installation: str,
-        timings: Timings,
-        clock: Clock,
-        fleet: Fleet,
-        admission: Admission = lambda _: None,
-        switches: Switches | None = None,
-    ) -> None:
+    def __init__(self, installation: str, timings: Timings, clock: Clock, views: Views) -> None:
         self._installation = installation
         self._timings = timings
         self._clock = clock
-        self._fleet = fleet
-        self._admission = admission
-        self._switches = switches or Switches()
+        self._fleet = views.fleet
+        self._admission = views.admission
+        self._switches = views.switches
+        self._newborns = views.newborns
         self._defaults = Defaults()
 
     def adopt(self, defaults: Defaults) -> bool:
@@ -113,6 +119,10 @@ class Reader:
         memory = memory_of(resource)
         policy = effective(resource.spec.cleanup, self._defaults.cleanup)
         held_back = self._held_back(resource, memory)
+        announced = _is_announced(resource, memory)
+        newborn = announced and self._is_newborn(resource)
+        if announced and not newborn:
+            memory = replace(memory, first_create=_as_announced(resource))
         flags, deaf = self._switches.flags_of(resource), self._switches.is_deaf(resource)
         facts = facts_of(
             resource,
@@ -125,6 +135,7 @@ class Reader:
         facts = replace(facts, stop=facts.stop and not deaf, enforced=flags.authoritative_timeout)
         wish = wanted(facts, self._timings, self._clock.now())
         desired = self._desired(resource, memory, facts, wish, held_back)
+        desired = replace(desired, announced=newborn) if newborn else desired
         return Reading(resource, facts, wish, policy, desired, self._defaults, flags, deaf)
 
     def _desired(
@@ -172,8 +183,14 @@ class Reader:
             home=self._fleet.home,
         )
 
+    def _is_newborn(self, resource: IssueSandbox) -> bool:
+        metadata, repository = resource.metadata, resource.spec.issue.repository
+        return self._newborns.knows(metadata.uid or "", repository, metadata.creation_timestamp)
+
     def _held_back(self, resource: IssueSandbox, memory: Memory) -> HeldBack | None:
-        placed = memory.sandbox_id is not None or memory.open_create is not None
+        create = memory.open_create
+        begun = create is not None and create.reason != ANNOUNCED
+        placed = memory.sandbox_id is not None or begun
         if placed and not asks_again(resource):
             return None  # it has its place already
         return self._admission(resource.metadata.uid or "")
@@ -243,6 +260,31 @@ def _is_worn(resource: IssueSandbox) -> bool:
     if sandbox.spec_hash not in (None, fingerprint(resource.spec.sandbox)):
         return True
     return run is not None and asks_again(resource) and run.attempt == sandbox.attempt
+
+
+def _is_announced(resource: IssueSandbox, memory: Memory) -> bool:
+    """Tell whether what its maker announced is all that is known of a resource's sandbox.
+
+    It holds until an operator wrote anything: who waits for a sandbox gets it the usual way.
+    """
+    metadata, issue = resource.metadata, resource.spec.issue
+    name = metadata.annotations.get(ANNOTATION_ANNOUNCED)
+    if name is None or FINALIZER not in metadata.finalizers or memory.first_create is not None:
+        return False
+    return name == sandbox_name(issue.id or issue.number) and resource.status == Status()
+
+
+def _as_announced(resource: IssueSandbox) -> Intent:
+    issue = resource.spec.issue
+    return Intent.model_validate(
+        {
+            "kind": "Create",
+            "at": resource.metadata.creation_timestamp,
+            "name": sandbox_name(issue.id or issue.number),
+            "attempt": 1,
+            "reason": ANNOUNCED,
+        }
+    )
 
 
 def _first_create(resource: IssueSandbox) -> Intent | None:

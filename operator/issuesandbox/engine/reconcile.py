@@ -20,7 +20,7 @@ from issuesandbox.domain import numbers
 from issuesandbox.domain.buckets import Priority
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.decide import decide
-from issuesandbox.domain.model import Action, ActionKind, Observed, Plan, Want
+from issuesandbox.domain.model import ANNOUNCEMENTS, Action, ActionKind, Observed, Plan, Want
 from issuesandbox.domain.sandbox import Absent, Present, SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.acting import Actor, Did, findings_of
@@ -29,6 +29,7 @@ from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.cleaning import with_deletion_record
 from issuesandbox.engine.findings import Findings
 from issuesandbox.engine.lodging import with_intent
+from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.notes import deleting_retired, notes
 from issuesandbox.engine.observe import Observer
 from issuesandbox.engine.pacing import seconds_to_the_next
@@ -64,6 +65,7 @@ class Ports:
     """Who drives the runs; without one, resources have sandboxes only."""
     stand_back: Callable[[float], Awaitable[None]] | None = None
     """Lets the passes of others go first, for so many seconds at most."""
+    newborns: Newborns = field(default_factory=Newborns)
     books: Books = field(default_factory=lambda: Books(Timings()))
 
 
@@ -181,6 +183,8 @@ class Reconciler:
     async def _carry_out(
         self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
     ) -> float | None:
+        # From here on it may have been asked for.
+        self._ports.newborns.forget(key.uid)
         if not self._runs.may_be_left(key, reading, plan):
             return self._timings.settle_check.total_seconds()
         if ActionKind.RELEASE in (each.kind for each in plan.actions):
@@ -236,10 +240,10 @@ class Reconciler:
         except CallError as error:
             return reading, setback(plan, error, self._timings), Did((), None, error, None)
         for action in plan.actions:
-            if action.intent is not None:
+            if action.kind in ANNOUNCEMENTS:
                 announced = await self._announce(key, reading, action, observed, plan)
                 continue
-            if action.kind is ActionKind.CREATE and announced is None:
+            if action.kind is ActionKind.CREATE and announced is None and action.intent is None:
                 await self._writer.confirm(key, reading)
             self._check_charge(reading)
             self._actor.log(key, reading, observed, action, plan)
@@ -342,4 +346,5 @@ def _is_pristine(reading: Reading) -> bool:
     """Tell whether nothing was ever done for the resource, so that there is nothing to look for."""
     status, desired = reading.resource.status, reading.desired
     untouched = status.sandbox is None and status.intent is None
-    return untouched and desired.memory.first_create is None and not desired.has_finalizer
+    untouched = untouched and desired.memory.first_create is None
+    return untouched and (desired.announced or not desired.has_finalizer)

@@ -12,6 +12,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 
 from issuesandbox.clock import Clock
@@ -111,6 +112,11 @@ class Role:
     def may_act_for(self, repository: str) -> bool:
         """Tell whether this replica may change anything for a repository's issues now."""
         return self._shards[shard_of(repository, len(self._shards))].holds()
+
+    def in_charge_since(self, repository: str) -> datetime | None:
+        """Return since when no other replica can have acted for a repository's issues."""
+        elector = self._shards[shard_of(repository, len(self._shards))]
+        return elector.held_since if elector.holds() else None
 
     def held(self) -> dict[str, bool]:
         """Return every lease this replica contests, and whether it holds it now."""

@@ -27,8 +27,9 @@ from issuesandbox.engine.candidates import admission, register
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.hearsay import Hearsay
 from issuesandbox.engine.intake import Intake
+from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.observe import Observer
-from issuesandbox.engine.reading import Reader
+from issuesandbox.engine.reading import Reader, Views
 from issuesandbox.engine.reaper import Outside, Reaper, suspicion
 from issuesandbox.engine.reconcile import Ports, Reconciler
 from issuesandbox.engine.roll import Roll
@@ -114,7 +115,10 @@ class Operator:
         self._queue: WorkQueue[ResourceKey] = WorkQueue(meter=meter, is_urgent=self._cache.urgent)
         resources = KubeResources(world.requests, clock, reporter=identity)
         namespaces = settings.watch_namespaces
-        self.intake = Intake(self._cache, self._queue, resources, timings, namespaces)
+        newborns = self._newborns = Newborns(self._role.in_charge_since, timings.newborn_margin)
+        self.intake = Intake(
+            self._cache, self._queue, resources, timings, namespaces, newborns.hear
+        )
         self._fleet = Fleet(
             world.sandboxes, world.installation, timings, clock, self._role.acts, world.home
         )
@@ -139,9 +143,8 @@ class Operator:
             on_fresh=self.intake.refresh,
         )
         driver = self._driver = build_driver(settings, world.runs, engine)
-        self._reader = Reader(
-            world.installation, timings, clock, self._fleet, may_start, self._switches
-        )
+        views = Views(self._fleet, may_start, self._switches, newborns)
+        self._reader = Reader(world.installation, timings, clock, views)
         self._reconciler = Reconciler(
             Ports(
                 sandboxes=world.sandboxes,
@@ -151,6 +154,7 @@ class Operator:
                 ledgers=engine.ledgers,
                 runs=driver,
                 stand_back=self._queue.stand_back,
+                newborns=newborns,
                 books=books,
             ),
             self._cache,
@@ -223,6 +227,7 @@ class Operator:
 
     def _miss(self, key: ResourceKey) -> None:
         self._desk.drop(key.uid)
+        self._newborns.forget(key.uid)
         self._switches.forget(key.uid)
         self._roll.drop(key)
         self._breaker.drop(key)

@@ -16,7 +16,7 @@ from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.orders import order_for
-from issuesandbox.engine.reading import Reader, Reading
+from issuesandbox.engine.reading import Reader, Reading, Views
 from issuesandbox.engine.runs.scenes import scene_of
 from issuesandbox.entry.plugin.until import Rules, waits
 from issuesandbox.entry.runs import defaults
@@ -39,7 +39,7 @@ STORED = {
 def reader() -> Reader:
     timings, clock = Timings(), FakeClock(FakeTime())
     fleet = Fleet(cast("Sandboxes", None), "ours", timings, clock)
-    return Reader("ours", timings, clock, fleet)
+    return Reader("ours", timings, clock, Views(fleet))
 
 
 def settled(**stored: str) -> Reader:

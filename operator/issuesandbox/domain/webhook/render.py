@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from issuesandbox.api.names import API_VERSION, KIND, LABEL_KEEP
+from issuesandbox.api.names import (
+    ANNOTATION_ANNOUNCED,
+    API_VERSION,
+    FINALIZER,
+    KIND,
+    LABEL_KEEP,
+)
+from issuesandbox.domain.naming import sandbox_name
 from issuesandbox.domain.webhook.live import (
     ANNOTATION_ISSUE_TEXT,
     ANNOTATION_ISSUE_TIME,
@@ -44,7 +51,13 @@ def render_new(
         identity["id"] = issue.id
     spec = {**template, "issue": {**identity, **issue.fields}, "desiredState": "Running"}
     spec["run"] = _run(template.get("run", {}), change.trigger, change.prompt)
-    metadata = {"namespace": place[0], "name": place[1], "annotations": _annotations(change)}
+    announced = {ANNOTATION_ANNOUNCED: sandbox_name(identity.get("id") or issue.number)}
+    metadata = {
+        "namespace": place[0],
+        "name": place[1],
+        "finalizers": [FINALIZER],
+        "annotations": {**_annotations(change), **announced},
+    }
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
 
 
@@ -75,8 +88,11 @@ def render_change(
         "name": live.name,
         "uid": live.uid,
         "resourceVersion": live.version,
-        "annotations": _annotations(change),
+        "annotations": {**_annotations(change), **_kept_notes(body)},
     }
+    if FINALIZER in body["metadata"].get("finalizers", ()):
+        # What its manager leaves out is taken off, also where the operator relies on it.
+        metadata["finalizers"] = [FINALIZER]
     if keep or _KEEP in set(owned(body["metadata"], is_ours)):
         metadata["labels"] = {LABEL_KEEP: "true"}
     result = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, **applied}
@@ -129,6 +145,12 @@ def _annotations(change: Change) -> dict[str, str]:
     if change.stopped_for is not None:
         found[ANNOTATION_STOPPED_FOR] = change.stopped_for.value
     return found
+
+
+def _kept_notes(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was announced when the resource was made, which stays as it is."""
+    notes = body["metadata"].get("annotations", {})
+    return {name: notes[name] for name in (ANNOTATION_ANNOUNCED,) if name in notes}
 
 
 def _differs(path: Path, wanted: Json, body: Mapping[str, Any]) -> bool:
