@@ -210,7 +210,10 @@ class OperatorProcess:
     def refresh_fleet(self) -> None:
         """Read the fleet view."""
         self.fleet_due = self.clock.monotonic() + self._timings.fleet_tick.total_seconds()
-        refresh = cast("Coroutine[Any, Any, None]", self._fleet.refresh(self._intake.wake))
+        refresh = cast(
+            "Coroutine[Any, Any, None]",
+            self._fleet.refresh(self._intake.wake, self._intake.is_news),
+        )
         drive = Drive(refresh)
         while not self._drive(drive):
             continue

@@ -30,6 +30,26 @@ class _Entry(msgspec.Struct, gc=False):
     zipped: bool
     packed: bytes
 
+    def body(self) -> bytes:
+        """Return the body as it was packed."""
+        return zlib.decompress(self.packed) if self.zipped else self.packed
+
+
+class _Sandbox(msgspec.Struct):
+    id: str | None = None
+    state: str | None = None
+
+
+class _Status(msgspec.Struct):
+    sandbox: _Sandbox | None = None
+
+
+class _Told(msgspec.Struct):
+    status: _Status
+
+
+_TOLD = msgspec.msgpack.Decoder(_Told)
+
 
 class ResourceCache:
     """The newest known body of every resource."""
@@ -79,9 +99,16 @@ class ResourceCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        packed = zlib.decompress(entry.packed) if entry.zipped else entry.packed
-        body: dict[str, Any] = msgspec.msgpack.decode(packed)
+        body: dict[str, Any] = msgspec.msgpack.decode(entry.body())
         return body
+
+    def sandbox(self, key: ResourceKey) -> tuple[str | None, str | None]:
+        """Return the id and the state of a resource's sandbox, as its status tells them."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None, None
+        told = _TOLD.decode(entry.body()).status.sandbox
+        return (told.id, told.state) if told is not None else (None, None)
 
     def settled(self, key: ResourceKey) -> bool:
         """Tell whether the resource looked settled when it was last seen."""

@@ -28,6 +28,7 @@ from issuesandbox.ports.sandboxes import Sandboxes
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+IsNews = Callable[[str, tuple[SandboxView, ...]], bool]
 _AT_ONCE = 500
 # Everybody in an ordinary installation; in a huge one no storm on a platform that is down.
 _TOLD_OF_AN_OUTAGE = 500
@@ -97,22 +98,25 @@ class Fleet:
         """Read the next view now instead of at the next tick."""
         self._hurry.set()
 
-    async def run(self, wake: Callable[[str], None]) -> None:
+    async def run(self, wake: Callable[[str], None], is_news: IsNews) -> None:
         """Read a view each tick until cancelled; `wake` gets each uid whose sandbox changed.
 
+        Most changes are our own, and no news to the resource by the time they are listed.
         A replica that may not act reads none: its first act would need a fresh one anyway.
         """
         while True:
             self._hurry.clear()
             if self._is_needed():
-                await self.refresh(wake)
+                await self.refresh(wake, is_news)
             # Jitter keeps the operators of an organisation from listing in step.
             tick = self._timings.fleet_tick.total_seconds() * random.uniform(0.9, 1.1)  # noqa: S311
             with suppress(TimeoutError):
                 async with asyncio.timeout(tick):
                     await self._hurry.wait()
 
-    async def refresh(self, wake: Callable[[str], None]) -> None:
+    async def refresh(
+        self, wake: Callable[[str], None], is_news: IsNews = lambda _uid, _shown: True
+    ) -> None:
         """Read one view; if any page fails the old view stays and grows older."""
         started = self._clock.monotonic()
         self._asked_since = self._asked_since or started
@@ -133,8 +137,10 @@ class Fleet:
         elsewhere = sum(is_from_elsewhere(each.labels, self.home) for each in listed)
         self._view = FleetView(started, MappingProxyType(by_uid), len(listed), broken, elsewhere)
         # The first view is news of everybody, whose first passes are due anyway.
-        for uid in await _changed(before.by_uid, by_uid) if before is not None else ():
-            wake(uid)
+        changed = await _changed(before.by_uid, by_uid) if before is not None else set[str]()
+        async for uid in _gently(changed):
+            if is_news(uid, by_uid.get(uid, ())):
+                wake(uid)
         # What is broken is replaced only by whoever knows how many are.
         for uid in broken if was_blind else ():
             wake(uid)

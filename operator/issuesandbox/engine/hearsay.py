@@ -77,6 +77,4 @@ class Hearsay:
         """Tell whether the status does not say so yet: most events echo our own actions."""
         if event.state in _UNDER_WAY:
             return False
-        body = self._cache.get(key)
-        sandbox = (body["status"].get("sandbox") or {}) if body is not None else {}
-        return (sandbox.get("id"), sandbox.get("state")) != (event.sandbox_id, event.state)
+        return self._cache.sandbox(key) != (event.sandbox_id, event.state)

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
+from issuesandbox.domain.sandbox import SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.cache import ResourceCache, key_of
 from issuesandbox.engine.memory import settle_memory
@@ -86,6 +87,14 @@ class Intake:
         key = self.find(uid)
         if key is not None:
             self._queue.add(key)
+
+    def is_news(self, uid: str, shown: tuple[SandboxView, ...]) -> bool:
+        """Tell whether what the fleet view shows of a resource differs from what it says itself."""
+        key = self.find(uid)
+        if key is None:
+            return False
+        told = [(each.id, each.state) for each in shown]
+        return not self._cache.settled(key) or told != [self._cache.sandbox(key)]
 
     def find(self, uid: str) -> ResourceKey | None:
         """Return the key of a resource by its uid alone."""

@@ -36,6 +36,8 @@ from issuesandbox.ports.errors import Invalid, NotFound, Unavailable
 from issuesandbox.ports.sandboxes import SandboxOrder
 
 _PAGE = 200
+# A page keeps the loop for some milliseconds: between two of them others have their turn.
+_BREATH = 0.02
 T = TypeVar("T")
 
 
@@ -132,7 +134,7 @@ class DaytonaSandboxes:
                 self._listed = {each.id: each for each in found}
                 return tuple(found)
             cursor = page.next_cursor
-            await asyncio.sleep(0)
+            await asyncio.sleep(_BREATH)
 
     def _known(self, seen: SandboxView) -> SandboxView:
         """Return what the last list showed if nothing changed: so thousands are held only once."""
