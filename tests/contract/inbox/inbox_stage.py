@@ -120,7 +120,7 @@ class Inbox:
         reach = Reach(github.client, github.forge, self.index, self.cluster, stage.clock)
         self.catch_up = CatchUp(reach, self.reception, "cursor", timedelta(minutes=10))
         self.server = WebhookServer(
-            (SECRET.encode(),), self.reception.receive, lambda: True, CollectorRegistry()
+            (SECRET.encode(),), self.reception.answer, lambda: True, CollectorRegistry()
         )
 
     async def open(self, stack: AsyncExitStack) -> None:

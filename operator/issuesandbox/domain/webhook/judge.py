@@ -89,6 +89,24 @@ def is_stop(hint: IssueHint, rules: Rules) -> bool:
     return hint.happening is not Happening.UNLABELED or _is_label(hint, rules)
 
 
+def judge_as_told(hint: IssueHint, rules: Rules, own_login: str) -> Order | Ignored | None:
+    """Return what an event asks for if it tells all that counts; None: GitHub must be asked."""
+    if is_stop(hint, rules):
+        return judge_issue(hint, rules, None)
+    if not is_heard(hint.sender, rules, own_login):
+        return Ignored(f"{hint.sender.login} is not listened to")
+    if is_permitted(hint.issue.author, rules) is None:
+        return None
+    permitted: bool | None = None
+    for person in asks_for(hint, rules):
+        permitted = is_permitted(person, rules)
+        if permitted is None:
+            return None
+        if not permitted:
+            break
+    return judge_issue(hint, rules, permitted)
+
+
 def judge_issue(hint: IssueHint, rules: Rules, permitted: bool | None) -> Order | Ignored:
     """Return what an event of an issue asks for; `permitted` is about the person it depends on.
 

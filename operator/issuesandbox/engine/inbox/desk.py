@@ -94,10 +94,9 @@ class Desk:
 
     async def carry_out(self, order: Order, place: Place) -> Done:
         """Carry out an order on the resource of an issue, or make that resource."""
-        hint = self._index.owner(place.repository, place.number)
-        if hint is not None and isinstance(known := plan(hint, order), Nothing):
-            # What is known only grows: a stale view that knows it already is right.
-            return Done(Effect.UNCHANGED, hint.name, hint.namespace, known.reason)
+        known = self.known(order, place)
+        if known is not None:
+            return known
         if self.is_late(order.stamp):
             order = replace(order, is_late=True)
         for _ in range(_TRIES):
@@ -111,6 +110,14 @@ class Desk:
             except _Asked as asked:
                 order = await self._answered(order, place, asked.question)
         raise Unavailable(f"{place.repository}#{place.number} changes all the time")
+
+    def known(self, order: Order, place: Place) -> Done | None:
+        """Tell of an order that the resource has had already; None: it must be looked at."""
+        hint = self._index.owner(place.repository, place.number)
+        if hint is None or not isinstance(planned := plan(hint, order), Nothing):
+            return None
+        # What is known only grows: a stale view that knows it already is right.
+        return Done(Effect.UNCHANGED, hint.name, hint.namespace, planned.reason)
 
     def is_late(self, stamp: Stamp) -> bool:
         """Tell whether something is heard so late that its resource may be gone by now."""

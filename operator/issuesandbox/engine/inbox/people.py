@@ -21,19 +21,20 @@ class People:
     def __init__(self, forge: Forge, clock: Clock) -> None:
         self._forge = forge
         self._clock = clock
-        self._own_login = ""
+        self.known_login = ""
+        """Our own login, once GitHub told it."""
         self._permissions: dict[tuple[str, str], tuple[float, Permission]] = {}
         self._refusals: dict[tuple[str, str], list[float]] = {}
 
     def forget(self) -> None:
         """Ask anew who we are: we may act as somebody else now."""
-        self._own_login = ""
+        self.known_login = ""
 
     async def own_login(self) -> str:
         """Return the login whose doings are never listened to."""
-        if not self._own_login:
-            self._own_login = await self._forge.own_login()
-        return self._own_login
+        if not self.known_login:
+            self.known_login = await self._forge.own_login()
+        return self.known_login
 
     def reached(self, repository: str, installation: int) -> None:
         """Hear through which installation of ours a repository is reached."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,9 +30,9 @@ from issuesandbox.domain.webhook.judge import (
     is_permitted,
     is_shut_behind,
     is_stop,
+    judge_as_told,
     judge_command,
     judge_end,
-    judge_issue,
     listens_to,
     stamp_of,
 )
@@ -85,6 +86,10 @@ class Reception:
     def __init__(self, staff: Staff) -> None:
         self._staff = staff
 
+    def answer(self, hint: Hint) -> Answer | Awaitable[Answer]:
+        """Answer what is known already at once; what must be looked at is `receive`d."""
+        return self._at_once(hint) or self.receive(hint)
+
     async def receive(self, hint: Hint) -> Answer:
         """Do what a hint asks for; raise a CallError if that cannot be done now."""
         if isinstance(hint, AccessHint):
@@ -93,8 +98,8 @@ class Reception:
         rules = self.rules_for(repository)
         if rules is None:
             return _ignored(f"{repository} is not in the policy")
-        if isinstance(hint, (IssueHint, CommentHint)) and hint.installation:
-            self._staff.people.reached(repository, hint.installation)
+        if isinstance(hint, (IssueHint, CommentHint)):
+            self._arrived(hint)
         if isinstance(hint, IssueHint):
             return await self._issue(hint, rules)
         if isinstance(hint, PullHint):
@@ -111,21 +116,48 @@ class Reception:
             raise Unavailable(f"there is no usable policy: {problem}")
         return policy.rules_for(repository)
 
-    async def _issue(self, hint: IssueHint, rules: Rules) -> Answer:
-        if not is_stop(hint, rules) and not await self._is_heard(hint.sender, rules):
-            return _ignored(f"{hint.sender.login} is not listened to")
-        repository = hint.issue.repository
-        if not is_stop(hint, rules) and is_permitted(hint.issue.author, rules) is None:
-            hint = replace(hint, issue=await self._vouched(hint.issue, rules))
-        people = asks_for(hint, rules)
-        permitted = True if people else None
-        for person in people:
-            permitted = permitted and await self._staff.people.may_start(person, rules, repository)
-        order = judge_issue(hint, rules, permitted)
+    def _at_once(self, hint: Hint) -> Answer | None:
+        """Answer an issue's event if nobody must be asked and nothing is to be written."""
+        own_login = self._staff.people.known_login
+        if not isinstance(hint, IssueHint) or not own_login:
+            return None
+        rules = self.rules_for(hint.repository)
+        order = None if rules is None else judge_as_told(hint, rules, own_login)
+        if rules is None or order is None:
+            return None
+        self._arrived(hint)
         if isinstance(order, Ignored):
             return _ignored(order.reason)
-        place = self._place(repository, hint.issue.number, rules)
+        known = self._staff.desk.known(order, self._place(hint, hint.issue.number, rules))
+        return None if known is None else _said(known)
+
+    def _arrived(self, hint: IssueHint | CommentHint) -> None:
+        if hint.installation:
+            self._staff.people.reached(hint.repository, hint.installation)
+
+    async def _issue(self, hint: IssueHint, rules: Rules) -> Answer:
+        own_login = "" if is_stop(hint, rules) else await self._staff.people.own_login()
+        order = judge_as_told(hint, rules, own_login)
+        if order is None:
+            order = judge_as_told(await self._asked(hint, rules), rules, own_login)
+        assert order is not None
+        if isinstance(order, Ignored):
+            return _ignored(order.reason)
+        place = self._place(hint, hint.issue.number, rules)
         return _said(await self._staff.desk.carry_out(order, place))
+
+    async def _asked(self, hint: IssueHint, rules: Rules) -> IssueHint:
+        """Return the hint with what GitHub says of those whom it depends on."""
+        hint = replace(hint, issue=await self._vouched(hint.issue, rules))
+        for person in asks_for(hint, rules):
+            told = is_permitted(person, rules)
+            if told is None:
+                # Of the author all is known by now.
+                told = await self._staff.people.may_start(person, rules, hint.repository)
+                hint = replace(hint, sender=replace(person, may_start=told))
+            if not told:
+                break
+        return hint
 
     async def _pull(self, hint: PullHint, rules: Rules) -> Answer:
         owner = self._staff.index.owner_of_pull(hint.repository, hint.number)
@@ -134,7 +166,7 @@ class Reception:
         return await self._end(hint, owner.number, rules)
 
     async def _end(self, hint: PullHint | GoneHint, number: int, rules: Rules) -> Answer:
-        place = self._place(hint.repository, number, rules)
+        place = self._place(hint, number, rules)
         return _said(await self._staff.desk.carry_out(judge_end(hint), place))
 
     async def _comment(self, hint: CommentHint, rules: Rules) -> Answer:
@@ -160,7 +192,7 @@ class Reception:
         if isinstance(judged, Refusal | Ignored):
             return _ignored(judged.text if isinstance(judged, Refusal) else judged.reason)
         number = owner.number if owner is not None else hint.issue.number
-        return await self._obey(command, judged, hint, self._place(repository, number, rules))
+        return await self._obey(command, judged, hint, self._place(hint, number, rules))
 
     def _owner(self, hint: CommentHint) -> Live | None:
         if not hint.on_pull:
@@ -233,9 +265,11 @@ class Reception:
         said = f"@{hint.author.login}: {text}"
         self._staff.courtesy.answer(repository, number, said, marker, hint.comment_id)
 
-    def _place(self, repository: str, number: int, rules: Rules) -> Place:
+    def _place(
+        self, hint: IssueHint | CommentHint | PullHint | GoneHint, number: int, rules: Rules
+    ) -> Place:
         namespace = rules.namespace or self._staff.namespace
-        return Place(repository, number, namespace, rules.template)
+        return Place(hint.repository, number, namespace, rules.template)
 
 
 def _ignored(reason: str) -> Answer:

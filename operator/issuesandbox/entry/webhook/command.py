@@ -127,10 +127,10 @@ class Adapter:
         """Tell whether deliveries can be judged."""
         return self.index.is_complete() and self._policies.policy is not None
 
-    def _receive(self, hint: Hint) -> Awaitable[Answer]:
+    def _receive(self, hint: Hint) -> Answer | Awaitable[Answer]:
         if isinstance(hint, AccessHint):
             self._catch_up.hurry(anyway=True)
-        return self._reception.receive(hint)
+        return self._reception.answer(hint)
 
 
 async def _run(settings: WebhookSettings, connection: Connection) -> None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-import msgspec
 from aiohttp import http_exceptions, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -22,10 +21,11 @@ from issuesandbox.domain.webhook.payloads import MalformedError, read_delivery
 from issuesandbox.domain.webhook.signature import is_signed
 from issuesandbox.engine.inbox.reception import Answer, Result
 from issuesandbox.entry.webhook.metrics import DeliveryNumbers
+from issuesandbox.entry.webhook.replies import Reply
 from issuesandbox.ports.errors import CallError
 
 PATH = "/webhook"
-_JSON = {"Content-Type": "application/json"}
+_JSON = "application/json"
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class WebhookServer:
     def __init__(
         self,
         secrets: tuple[bytes, ...],
-        receive: Callable[[Hint], Awaitable[Answer]],
+        receive: Callable[[Hint], Answer | Awaitable[Answer]],
         is_ready: Callable[[], bool],
         registry: CollectorRegistry,
         limits: Limits = Limits(),  # noqa: B008 - frozen
@@ -120,7 +120,7 @@ class WebhookServer:
         """Tell the probe that no more deliveries should come; those that do are still taken."""
         self._leaving = True
 
-    def _serve(self, request: web.BaseRequest) -> Awaitable[web.Response]:
+    def _serve(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
         is_delivery = request.path == PATH and request.method == "POST"
         return self._deliver(request) if is_delivery else self._page(request)
 
@@ -132,45 +132,30 @@ class WebhookServer:
             return web.Response(text="not found\n", status=404)
         return page(request) if request.method in ("GET", "HEAD") else _wrong("GET, HEAD")
 
-    async def _deliver(self, request: web.BaseRequest) -> web.Response:
+    async def _deliver(self, request: web.BaseRequest) -> Reply:
         began = time.perf_counter()
         event, result = "unproven", "refused"
         try:
-            body = await self._verified(request)
+            signature, content = _claimed(request), request.content
+            is_here = content.is_eof() and content.exception() is None
+            if is_here and content.total_bytes <= self._limits.body:
+                body = content.read_nowait()  # nothing to wait for
+            else:
+                body = await self._body(request)
+            if not is_signed(self._secrets, body, signature):
+                raise _Refused(401, "X-Hub-Signature-256 does not match")
             event = request.headers.get("X-GitHub-Event", "")
             if self._at_once >= self._limits.at_once:
                 raise _Refused(429, "too many deliveries at once")
-            self._at_once += 1
-            try:
-                answer, result = await self._answer(event, body, request)
-            finally:
-                self._at_once -= 1
+            answer = self._heard(event, body, request)
+            if not isinstance(answer, Answer):
+                answer = await self._in_time(answer)
+            reply, result = _said(event, answer, request), answer.result
         except _Refused as refused:
-            answer = _refusal(refused)
+            reply = Reply(refused.status, error=refused.reason)
             _log(request, event, refused)
-        self._numbers.count(event, answer.status, result, time.perf_counter() - began)
-        return answer
-
-    async def _verified(self, request: web.BaseRequest) -> bytes:
-        """Return the body of a delivery that one of our secrets signed."""
-        headers, content = request.headers, request.content
-        # Mostly it is the bare word, which needs no parsing.
-        plain = headers.get("Content-Type") == _JSON["Content-Type"]
-        if not plain and request.content_type != _JSON["Content-Type"]:
-            raise _Refused(415, "the webhook's content type must be application/json")
-        if headers.get("Content-Encoding", "identity") != "identity":
-            raise _Refused(415, "compressed bodies are not taken")
-        signature = headers.get("X-Hub-Signature-256", "")
-        if not signature:
-            raise _Refused(401, "X-Hub-Signature-256 is missing: give the webhook a secret")
-        is_here = content.is_eof() and content.exception() is None
-        if is_here and content.total_bytes <= self._limits.body:
-            body = content.read_nowait()  # nothing to wait for
-        else:
-            body = await self._body(request)
-        if not is_signed(self._secrets, body, signature):
-            raise _Refused(401, "X-Hub-Signature-256 does not match")
-        return body
+        self._numbers.count(event, reply.status, result, time.perf_counter() - began)
+        return reply
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         limit = self._limits.body
@@ -200,36 +185,34 @@ class WebhookServer:
             self._buffered -= size
             self._unproven -= 1
 
-    async def _answer(
+    def _heard(
         self, event: str, body: bytes, request: web.BaseRequest
-    ) -> tuple[web.Response, Result]:
+    ) -> Answer | Awaitable[Answer]:
         if not event or not request.headers.get("X-GitHub-Delivery"):
             raise _Refused(400, "X-GitHub-Event or X-GitHub-Delivery is missing")
         try:
             hint = read_delivery(event, body)
+            if isinstance(hint, Ignored):
+                return Answer(Result.IGNORED, reason=hint.reason)
+            if not self._is_ready():
+                raise _Refused(503, "not ready yet")
+            return self._receive(hint)
         except MalformedError as error:
             raise _Refused(400, str(error)) from None
-        if isinstance(hint, Ignored):
-            return _said(200, ignored=hint.reason), Result.IGNORED
-        if not self._is_ready():
-            raise _Refused(503, "not ready yet")
+        except CallError as error:
+            raise _Refused(503, str(error)) from None
+
+    async def _in_time(self, answer: Awaitable[Answer]) -> Answer:
+        self._at_once += 1
         try:
             async with asyncio.timeout(self._limits.work):
-                answer = await self._receive(hint)
+                return await answer
         except TimeoutError:
             raise _Refused(503, f"not done within {self._limits.work:g} s") from None
         except CallError as error:
             raise _Refused(503, str(error)) from None
-        if answer.result is Result.IGNORED:
-            return _said(200, ignored=answer.reason), answer.result
-        extra = {
-            "delivery": request.headers["X-GitHub-Delivery"][:64],
-            "event": event,
-            "resource": answer.resource,
-            "did": answer.reason,
-        }
-        logger.info("delivery taken", extra=extra)
-        return _said(202, resource=answer.resource, did=answer.reason), answer.result
+        finally:
+            self._at_once -= 1
 
     def _healthz(self, _: web.BaseRequest) -> web.Response:
         return web.Response(text="ok\n")
@@ -243,22 +226,35 @@ class WebhookServer:
         return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 
 
-def _said(status: int, **words: str) -> web.Response:
-    return web.Response(body=msgspec.json.encode(words), status=status, headers=_JSON)
+def _claimed(request: web.BaseRequest) -> str:
+    """Return the signature of what comes as GitHub's deliveries do."""
+    headers = request.headers
+    # Mostly it is the bare word, which needs no parsing.
+    if headers.get("Content-Type") != _JSON and request.content_type != _JSON:
+        raise _Refused(415, "the webhook's content type must be application/json")
+    if headers.get("Content-Encoding", "identity") != "identity":
+        raise _Refused(415, "compressed bodies are not taken")
+    signature = headers.get("X-Hub-Signature-256")
+    if not signature:
+        raise _Refused(401, "X-Hub-Signature-256 is missing: give the webhook a secret")
+    return signature
+
+
+def _said(event: str, answer: Answer, request: web.BaseRequest) -> Reply:
+    if answer.result is Result.IGNORED:
+        return Reply(200, ignored=answer.reason)
+    extra = {
+        "delivery": request.headers["X-GitHub-Delivery"][:64],
+        "event": event,
+        "resource": answer.resource,
+        "did": answer.reason,
+    }
+    logger.info("delivery taken", extra=extra)
+    return Reply(202, resource=answer.resource, did=answer.reason)
 
 
 def _wrong(allowed: str) -> web.Response:
     return web.Response(text=f"only {allowed}\n", status=405, headers={"Allow": allowed})
-
-
-def _refusal(refused: _Refused) -> web.Response:
-    answer = _said(refused.status, error=refused.reason)
-    if refused.status in (429, 503):
-        answer.headers["Retry-After"] = "10"
-    if refused.status in (408, 413, 429):
-        # The rest of the body is not waited for.
-        answer.force_close()
-    return answer
 
 
 def _log(request: web.BaseRequest, event: str, refused: _Refused) -> None:
