@@ -40,6 +40,19 @@ def _head(body: bytes, *lines: str, version: str = "1.1") -> bytes:
     return "\r\n".join((*fields, "", "")).encode()
 
 
+async def test_who_asks_before_sending_a_large_body_is_told_to_go_on_or_not_to(door: Door) -> None:
+    # As curl does, which else waits for a second before it sends.
+    asking = ("X-GitHub-Event: issues", "Connection: close", "Expect: 100-continue")
+    async with _line(door) as (reader, writer):
+        writer.write(_head(GOOD, *asking, f"Content-Length: {len(GOOD)}"))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(GOOD)
+        assert (await reader.read()).startswith(b"HTTP/1.1 202 Accepted\r\n")
+    async with _line(door) as (reader, writer):
+        writer.write(_head(GOOD, *asking, f"Content-Length: {30 * 2**20}"))
+        assert (await reader.read()).startswith(b"HTTP/1.1 413 ")
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("asked", ["keep-alive", "close"])
 async def test_an_answer_is_whole_and_the_connection_stays_as_was_asked(

@@ -163,6 +163,9 @@ class WebhookServer:
             raise _Refused(413, "the body is too large")
         if self._unproven >= self._limits.unproven:
             raise _Refused(429, "too many bodies are waited for")
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # of the answer itself nothing was sent
         size = 0
         self._unproven += 1
         try:
