@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 
+import aiohttp
 import pytest
+from aiohttp import web
 from webhook_door import SECRETS, Door, Notes, opened
 
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.webhook.signature import sign
+from issuesandbox.entry.webhook.lines import Lines
 
 GOOD = json.dumps(opened()).encode()
 
@@ -92,3 +96,21 @@ async def test_who_shall_come_again_is_told_when_and_who_sends_too_much_is_cut_o
         assert said.startswith(b"HTTP/1.1 413 ")
         assert b"\r\nConnection: close\r\n" in said
         assert b"Retry-After" not in said
+
+
+async def test_a_line_that_was_paused_goes_on() -> None:
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response(text=str(len(await request.read())))
+
+    # With so little room it is paused for every part that comes.
+    runner = web.ServerRunner(Lines(answer, read_bufsize=1024))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with asyncio.timeout(5), aiohttp.ClientSession() as session:
+            for size in (900_000, 10, 900_000):
+                async with session.post(url, data=io.BytesIO(b"x" * size)) as said:
+                    assert await said.text() == str(size)
+    finally:
+        await runner.cleanup()

@@ -20,6 +20,7 @@ from issuesandbox.domain.webhook.hints import Hint, Ignored
 from issuesandbox.domain.webhook.payloads import MalformedError, read_delivery
 from issuesandbox.domain.webhook.signature import is_signed
 from issuesandbox.engine.inbox.reception import Answer, Result
+from issuesandbox.entry.webhook.lines import Lines
 from issuesandbox.entry.webhook.metrics import DeliveryNumbers
 from issuesandbox.entry.webhook.replies import Reply
 from issuesandbox.ports.errors import CallError
@@ -104,7 +105,7 @@ class WebhookServer:
     def runner(self) -> web.ServerRunner:
         """Return the server, ready to be set up and to listen."""
         # Without an application around it: its routing costs as much as a signature.
-        server = web.Server(
+        server = Lines(
             self._serve,
             access_log=None,
             logger=_http_logger,
@@ -121,7 +122,9 @@ class WebhookServer:
         self._leaving = True
 
     def _serve(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
-        is_delivery = request.path == PATH and request.method == "POST"
+        # Mostly it is the bare path, which needs no parsing.
+        path = PATH if request.raw_path == PATH else request.path
+        is_delivery = path == PATH and request.method == "POST"
         return self._deliver(request) if is_delivery else self._page(request)
 
     async def _page(self, request: web.BaseRequest) -> web.Response:
