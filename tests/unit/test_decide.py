@@ -22,7 +22,14 @@ from issuesandbox.domain.model import (
     Want,
 )
 from issuesandbox.domain.naming import Identity
-from issuesandbox.domain.sandbox import Absent, Present, SandboxId, SandboxView, Unknown
+from issuesandbox.domain.sandbox import (
+    THROTTLED,
+    Absent,
+    Present,
+    SandboxId,
+    SandboxView,
+    Unknown,
+)
 from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.domain.table import TABLE
 from issuesandbox.domain.timings import Timings
@@ -116,6 +123,7 @@ _SEEN_AS: dict[Sight, tuple[str | None, dict[str, object]]] = {
 }
 _SEEN_WITHOUT_ONE: dict[Sight, tuple[Memory, Observed]] = {
     Sight.UNKNOWN: (KNOWN, Observed(Unknown("DaytonaUnreachable", "down"))),
+    Sight.UNASKED: (KNOWN, Observed(Unknown(THROTTLED, "no room"))),
     Sight.NEVER: (Memory(), Observed(Absent())),
     Sight.IN_FLIGHT: (Memory(first_create=create_intent()), Observed(Absent())),
     Sight.VANISHED: (KNOWN, Observed(Absent(), absent_for=timedelta(0))),
@@ -143,6 +151,7 @@ DELETE, RELEASE = [ActionKind.DELETE], [ActionKind.RELEASE]
 CELLS = {
     # what is seen: what is done if it is wanted running, stopped, gone, left as it is
     Sight.UNKNOWN: (NOTHING, NOTHING, NOTHING, NOTHING),
+    Sight.UNASKED: (NOTHING, STOP, STOP, NOTHING),
     Sight.NEVER: (CREATE, NOTHING, RELEASE, NOTHING),
     Sight.IN_FLIGHT: (CREATE, NOTHING, NOTHING, NOTHING),
     Sight.VANISHED: (NOTHING, NOTHING, NOTHING, NOTHING),

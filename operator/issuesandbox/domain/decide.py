@@ -26,7 +26,7 @@ from issuesandbox.domain.model import (
     Want,
 )
 from issuesandbox.domain.naming import Ownership, attempt_of
-from issuesandbox.domain.sandbox import Present, SandboxView, Unknown
+from issuesandbox.domain.sandbox import THROTTLED, Present, SandboxView, Unknown
 from issuesandbox.domain.situation import Situation
 from issuesandbox.domain.states import AT_REST, Sight, is_live, sight_of, sight_of_state
 from issuesandbox.domain.table import REVIVALS, REVIVING, TABLE, Cell, Step
@@ -86,7 +86,7 @@ def _is_stuck(situation: Situation) -> bool:
 def _sight(desired: Desired, observed: Observed, timings: Timings) -> Sight:
     seen, memory = observed.sandbox, desired.memory
     if isinstance(seen, Unknown):
-        return Sight.UNKNOWN
+        return Sight.UNASKED if seen.reason == THROTTLED else Sight.UNKNOWN
     if isinstance(seen, Present) and observed.holder is Holder.OURS:
         return _sight_of_own(desired, seen.sandbox)
     given_away = isinstance(seen, Present) and seen.sandbox.id == memory.sandbox_id
@@ -150,6 +150,7 @@ _STEPS: dict[Step, Callable[[Situation], Plan]] = {
     Step.SUBSIDE: ending.subside,
     Step.START: making.start,
     Step.STOP: ending.stop,
+    Step.STOP_UNSEEN: ending.stop_unseen,
     Step.RECOVER: making.recover,
     Step.ARCHIVE: ending.archive,
     Step.DELETE: ending.delete,

@@ -179,6 +179,8 @@ class Observed:
     """Other live sandboxes that the fleet view shows of this resource, beside the one found."""
     create_age: timedelta | None = None
     """How long ago the last create was sent that may still land."""
+    unseen_stop_for: timedelta | None = None
+    """How long ago a stop was sent without a look; None if there was a look since."""
     breaker: str | None = None
     """Why nothing that is broken may be replaced now, if so."""
 

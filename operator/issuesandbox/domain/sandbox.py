@@ -47,6 +47,10 @@ class Absent:
     """Daytona said that there is no such sandbox."""
 
 
+# The reason of an `Unknown` that is no failure: nobody may ask for a while.
+THROTTLED = "Throttled"
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """Nothing was proven: Daytona could not be asked, or its answer proves nothing."""

@@ -11,6 +11,7 @@ class Sight(StrEnum):
     """What a pass sees when it looks for its sandbox; the rows of the decision table."""
 
     UNKNOWN = "Daytona cannot be asked"
+    UNASKED = "Daytona's rate limit takes no questions"
     NEVER = "nothing was created yet"
     IN_FLIGHT = "a create may still land"
     VANISHED = "absent once, though its id is known"

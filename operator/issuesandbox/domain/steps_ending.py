@@ -18,7 +18,7 @@ from issuesandbox.domain.situation import (
     next_deletion,
     quiet_phase,
 )
-from issuesandbox.domain.states import Sight
+from issuesandbox.domain.states import AT_REST, Sight, sight_of_state
 from issuesandbox.domain.steps_keeping import deleting_words, hold, recheck, rest
 
 
@@ -34,6 +34,22 @@ def stop(situation: Situation) -> Plan:
         actions=(Action(ActionKind.STOP, sandbox_id=sandbox.id),),
         next_check=situation.timings.settle_check,
     )
+
+
+def stop_unseen(situation: Situation) -> Plan:
+    """Stop the sandbox by its id alone: what it needs no question for must not wait for one.
+
+    The id is ours for ever, a stop destroys nothing, and one that comes too late is refused. What
+    became of it is believed only when Daytona can be asked again.
+    """
+    desired, asked_for = situation.desired, situation.observed.unseen_stop_for
+    memory, plan = desired.memory, hold(situation)
+    may_run = sight_of_state(memory.state) not in AT_REST | {Sight.DESTROYING}
+    # After a run its sandbox is idle: its cleanup has the time to look first.
+    in_vain = memory.sandbox_id is None or memory.cleanup_began is not None or not may_run
+    if in_vain or (asked_for is not None and asked_for < situation.timings.unknown_check):
+        return plan
+    return replace(plan, actions=(Action(ActionKind.STOP, sandbox_id=memory.sandbox_id),))
 
 
 def archive(situation: Situation) -> Plan:
@@ -96,7 +112,7 @@ def part(situation: Situation) -> Plan:
     sandbox, desired = situation.sandbox, situation.desired
     if desired.forced or not desired.has_finalizer:
         return let_go(situation)
-    if situation.sight is Sight.UNKNOWN:
+    if situation.sight in (Sight.UNKNOWN, Sight.UNASKED):
         return hold(situation)
     if situation.sight is Sight.VANISHED:
         # If it is there after all, it would be reaped once its resource is gone.

@@ -28,6 +28,7 @@ class Step(StrEnum):
     SUBSIDE = "wait until it can no longer land"
     START = "start"
     STOP = "stop"
+    STOP_UNSEEN = "stop the one whose id is known, else change nothing"
     RECOVER = "recover once"
     ARCHIVE = "archive where asked, else nothing to do"
     DELETE = "delete"
@@ -104,6 +105,8 @@ _SETTLE = _wait("stop_limit", Step.HOLD)
 
 TABLE: dict[Sight, Row] = {
     Sight.UNKNOWN: Row(_HOLD, _HOLD, _HOLD, _HOLD),
+    # Stops are counted apart from questions, and none may wait for the answer to one.
+    Sight.UNASKED: Row(_HOLD, _cell(Step.STOP_UNSEEN), _cell(Step.STOP_UNSEEN), _HOLD),
     Sight.NEVER: Row(_cell(Step.CREATE), _REST, _cell(Step.RELEASE), _REST),
     Sight.IN_FLIGHT: Row(
         _cell(Step.LOOK), _cell(Step.SUBSIDE), _cell(Step.OUTLAST), _cell(Step.SUBSIDE)

@@ -13,7 +13,14 @@ from issuesandbox.api.names import LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
 from issuesandbox.clock import Clock
 from issuesandbox.domain.model import Desired, Holder, Observed
 from issuesandbox.domain.naming import Ownership, suffixed_name
-from issuesandbox.domain.sandbox import Absent, Present, SandboxId, SandboxView, Unknown
+from issuesandbox.domain.sandbox import (
+    THROTTLED,
+    Absent,
+    Present,
+    SandboxId,
+    SandboxView,
+    Unknown,
+)
 from issuesandbox.domain.states import is_live
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
@@ -34,6 +41,8 @@ class _Sightings:
     """Since when others hold the name."""
     create_at: datetime | None = None
     create_since: float = 0.0
+    unseen_stop_at: float | None = None
+    """When a stop was sent without a look; None if there was a look since."""
 
 
 class Observer:
@@ -85,6 +94,10 @@ class Observer:
         """Take note that the fleet view may be wrong: the next look must be at Daytona itself."""
         self._doubted.add(key)
 
+    def stops_unseen(self, key: ResourceKey) -> None:
+        """Take note of a stop that is sent without a look, so that it is not sent all the time."""
+        self._sightings.setdefault(key, _Sightings()).unseen_stop_at = self._clock.monotonic()
+
     def glance(self, key: ResourceKey, desired: Desired) -> Observed | None:
         """Return what the fleet view shows, or None where only a GET can tell."""
         if key in self._doubted:
@@ -114,7 +127,9 @@ class Observer:
                 await self.check_organization(desired)
             self._check_key(keys_used)
         except CallError as error:
-            return Observed(_unknown(error), evidence=True)
+            sent = self._unseen_stop_for(sightings)
+            return Observed(_unknown(error), evidence=True, unseen_stop_for=sent)
+        sightings.unseen_stop_at = None
         return Observed(
             Present(sandbox) if sandbox is not None else Absent(),
             evidence=True,
@@ -156,6 +171,10 @@ class Observer:
         if sightings.held_since is None:
             sightings.held_since = now
         return timedelta(seconds=now - sightings.held_since)
+
+    def _unseen_stop_for(self, sightings: _Sightings) -> timedelta | None:
+        at = sightings.unseen_stop_at
+        return timedelta(seconds=self._clock.monotonic() - at) if at is not None else None
 
     async def check_organization(self, desired: Desired) -> None:
         """Raise unless an absence counts: another organisation's key sees nothing of ours.
@@ -260,7 +279,7 @@ def _unknown(error: CallError) -> Unknown:
         return Unknown("Unauthorized", with_next_step(error))
     if isinstance(error, Throttled):
         # One text, whether Daytona refused or we did not even ask: a status must not flap.
-        return Unknown("Throttled", "Daytona's rate limit is used up; looking again when it opens.")
+        return Unknown(THROTTLED, "Daytona's rate limit is used up; looking again when it opens.")
     return Unknown("DaytonaUnreachable", str(error))
 
 

@@ -21,7 +21,7 @@ from issuesandbox.domain.buckets import Priority
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.decide import decide
 from issuesandbox.domain.model import ANNOUNCEMENTS, Action, ActionKind, Observed, Plan, Want
-from issuesandbox.domain.sandbox import Absent, Present, SandboxView
+from issuesandbox.domain.sandbox import Absent, Present, SandboxView, Unknown
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.acting import Actor, Did, findings_of
 from issuesandbox.engine.books import Books
@@ -206,7 +206,6 @@ class Reconciler:
         if progress is not None and progress.doubt:
             self._observer.doubt(key)
         status = await self._record(key, reading, plan, findings, progress)
-        status = status or reading.resource.status
         if status != before:
             # A create may be answered by a sandbox that runs already: both are told.
             told = (acted,) if plan is acted else (acted, plan)
@@ -218,7 +217,7 @@ class Reconciler:
         now = self._ports.clock.now()
         run_check = progress.next_check if progress is not None else None
         delay = seconds_to_the_next(reading, observed, plan, run_check, now, self._timings)
-        recorded = status is not None and status.sandbox_deletion != before.sandbox_deletion
+        recorded = status.sandbox_deletion != before.sandbox_deletion
         if not (recorded or findings.gone or findings.retired_gone is not None):
             return delay
         # What the issue is told of it, or what becomes of a resource without sandboxes, the next
@@ -246,6 +245,7 @@ class Reconciler:
             if action.kind is ActionKind.CREATE and announced is None and action.intent is None:
                 await self._writer.confirm(key, reading)
             self._check_charge(reading)
+            self._note(key, observed)
             self._actor.log(key, reading, observed, action, plan)
             try:
                 created = await self._actor.send(action, ordered) or created
@@ -266,6 +266,11 @@ class Reconciler:
             followed = await self._retirement.follow(key, reading, observed)
             did = replace(did, followed=followed)
         return reading, plan, did
+
+    def _note(self, key: ResourceKey, observed: Observed) -> None:
+        """Tell those whom it concerns what is about to be done."""
+        if isinstance(observed.sandbox, Unknown):
+            self._observer.stops_unseen(key)
 
     async def _close_run(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
         """Give the run of a resource that goes its last word."""
@@ -322,13 +327,16 @@ class Reconciler:
         plan: Plan,
         findings: Findings,
         progress: Progress | None,
-    ) -> Status | None:
-        """Write down what the pass came to; return that, or None if it is nothing new."""
+    ) -> Status:
+        """Write down what the pass came to; return that, or what was there if it is no news."""
         now = self._ports.clock.now()
         base = progress.status if progress is not None else reading.resource.status
         status = next_status(reading, plan, findings, now, base)
         status = with_deletion_record(status, reading, findings, now, self._timings)
-        return status if await self._writer.write_status(key, reading, status) is not None else None
+        written = await self._writer.write_status(key, reading, status)
+        if written is None:
+            return reading.resource.status
+        return status
 
     def _reread(self, body: Mapping[str, Any]) -> Reading:
         self._cache.put(body, own=True)

@@ -34,6 +34,8 @@ _NEXT_STEPS = {
 
 def setback(plan: Plan, error: CallError, timings: Timings) -> Plan:
     """Return the plan to record instead of the one whose call failed."""
+    if not plan.synced:
+        return plan  # it was sent unseen; what it came to, the next look tells
     if isinstance(error, NotFound | Conflict):
         return _look_again(plan, error, timings)
     if isinstance(error, Busy):
@@ -47,10 +49,10 @@ def setback(plan: Plan, error: CallError, timings: Timings) -> Plan:
         suspended = error.code == "OrganizationSuspended"
         reason = error.code if suspended else "Unauthorized"
         return _unsynced(plan, reason, with_next_step(error), timings.unknown_check)
+    reason, wait = "DaytonaUnreachable", max(timings.unknown_check, plan.next_check or timedelta(0))
     if isinstance(error, Invalid):
-        return _unsynced(plan, error.code, with_next_step(error), timings.refused_check)
-    wait = max(timings.unknown_check, plan.next_check or timedelta(0))
-    return _unsynced(plan, "DaytonaUnreachable", with_next_step(error), wait)
+        reason, wait = error.code, timings.refused_check
+    return _unsynced(plan, reason, with_next_step(error), wait)
 
 
 def _look_again(plan: Plan, error: CallError, timings: Timings) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from run_stage import RunStage
 from run_witness import kill_operator
 
@@ -45,6 +46,39 @@ async def test_a_stop_kills_the_agent_and_publishes_nothing(runs: RunStage) -> N
     again = await runs.until_agent_runs(trigger="2")
     assert again["id"] != run["id"]
     assert (await runs.stage.status("one"))["counters"]["runs"] == 2
+
+
+@pytest.mark.parametrize("toolbox", ["answers", "down"])
+async def test_a_stop_does_not_wait_for_a_rate_limit_on_questions(
+    runs: RunStage, toolbox: str
+) -> None:
+    # R49, R54-R56
+    await runs.start_operator()
+    await runs.run_issue("write a.txt a", "forever 1")
+    await runs.until_agent_runs()
+    for kind in ("sandbox.get", "sandbox.list"):
+        full = {"fault": "status", "kind": kind, "status": 429, "retry_after": 20}
+        await runs.stage.admin("POST", "faults", full)
+    if toolbox == "down":
+        await runs.stage.admin("POST", "faults", {"fault": "toolbox_down", "kind": "toolbox.*"})
+    asked = time.monotonic()
+    await runs.stage.patch("one", {"spec": {"desiredState": "Stopped"}})
+
+    async def dead() -> bool:
+        return not await runs.processes()
+
+    async def still() -> bool:
+        return [each["state"] for each in await runs.stage.sandboxes()] == ["stopped"]
+
+    await runs.stage.until(dead, "the agent to be dead", 5)
+    await runs.stage.until(still, "the sandbox to be stopped", 15)
+    # Nobody may look yet, so nobody believes it.
+    assert time.monotonic() - asked < 20
+    assert "outcome" not in (await runs.stage.status("one"))["run"]
+    await runs.stage.admin("DELETE", "faults")
+    run = await runs.until_finished(seconds=60)
+    assert (run["outcome"], run["reason"]) == ("Cancelled", "StopRequested")
+    assert list(await runs.refs()) == MAIN_ONLY
 
 
 async def test_a_stop_while_the_sandbox_boots_uses_the_trigger_up(runs: RunStage) -> None:
