@@ -22,7 +22,8 @@ from issuesandbox.domain.collection import COLLECTOR, SUMMARY_FILE, SYSTEM_PATH
 SUPERVISOR: Final = "supervisor.sh"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _HEADER: Final = "issuesandbox-pulse"
-_NOT_OURS: Final = "the supervisor's file was changed"
+CHANGED: Final = "the supervisor's file was changed"
+_FILE_DIGEST: Final = 'sha256sum <"$1" 2>/dev/null'
 MISSING: Final = "the supervisor's file is missing"
 
 
@@ -192,9 +193,17 @@ def kill_command(paths: RunPaths) -> str:
     return _line(paths, "stop", paths.run)
 
 
-def sweep_command(paths: RunPaths) -> str:
-    """Kill whatever is left of the run, wherever it hides."""
-    return _line(paths, "sweep", paths.run)
+def sweep_command(paths: RunPaths, then: str = ":") -> str:
+    """Kill whatever is left of the run, wherever it hides; if nothing remains, do `then` as well.
+
+    What that prints follows the pulse.
+    """
+    run = (
+        f'set -- "$(sh "$1" sweep {quoted(paths.run)} </dev/null)"; printf \'%s\\n\' "$1"; '
+        'case "$1" in *"\nsurvivors 0\n"*) '
+        f'PATH="$ISSUESANDBOX_PATH"; unset ISSUESANDBOX_PATH; {then};; esac; exit'
+    )
+    return _checked(paths, _FILE_DIGEST, run)
 
 
 def parse_pulse(output: str) -> Pulse:
@@ -236,7 +245,7 @@ def _line(paths: RunPaths, verb: str, *words: str) -> str:
     at this very moment: so its digest is taken first, three times at most.
     """
     run = f'exec sh "$1" {verb} {" ".join(map(quoted, words))} </dev/null'
-    return _checked(paths, 'sha256sum <"$1" 2>/dev/null', run)
+    return _checked(paths, _FILE_DIGEST, run)
 
 
 def _start_line(paths: RunPaths, *words: str) -> str:
@@ -252,7 +261,7 @@ def _start_line(paths: RunPaths, *words: str) -> str:
 def _checked(paths: RunPaths, digest: str, run: str, *, first: str = ":") -> str:
     # No variable of a common name is set: it could be one of the agent's.
     changed, missing = (
-        f"{_HEADER}\\nstate LOST\\nproblem {each}\\nend\\n" for each in (_NOT_OURS, MISSING)
+        f"{_HEADER}\\nstate LOST\\nproblem {each}\\nend\\n" for each in (CHANGED, MISSING)
     )
     return (
         f'set -- {quoted(paths.supervisor)}; export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH}; '

@@ -86,6 +86,8 @@ class Timings:
     """How old a run must be before a new trigger replaces it: of a burst only the last counts."""
     probe_timeout: timedelta = timedelta(seconds=5)
     """How long a sandbox may take to answer at all before a run uses it."""
+    scout_use: timedelta = timedelta(seconds=30)
+    """For how long what GitHub said about a run that has no sandbox yet may be used."""
     toolbox_timeout: timedelta = timedelta(seconds=30)
     """How long a short command in a sandbox may take."""
     install_timeout: timedelta = timedelta(minutes=5)

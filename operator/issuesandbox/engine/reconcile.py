@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -48,6 +49,8 @@ from issuesandbox.ports.resources import ResourceKey, Resources
 from issuesandbox.ports.sandboxes import Sandboxes
 
 logger = logging.getLogger(__name__)
+
+_BRINGING_UP = frozenset({ActionKind.CREATE, ActionKind.START, ActionKind.RECOVER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +248,7 @@ class Reconciler:
             if action.kind is ActionKind.CREATE and announced is None and action.intent is None:
                 await self._writer.confirm(key, reading)
             self._check_charge(reading)
-            self._note(key, observed)
+            self._note(key, reading, observed, action)
             self._actor.log(key, reading, observed, action, plan)
             try:
                 created = await self._actor.send(action, ordered) or created
@@ -267,10 +270,12 @@ class Reconciler:
             did = replace(did, followed=followed)
         return reading, plan, did
 
-    def _note(self, key: ResourceKey, observed: Observed) -> None:
+    def _note(self, key: ResourceKey, reading: Reading, observed: Observed, action: Action) -> None:
         """Tell those whom it concerns what is about to be done."""
         if isinstance(observed.sandbox, Unknown):
             self._observer.stops_unseen(key)
+        if action.kind in _BRINGING_UP:
+            self._runs.scout(key, reading)
 
     async def _close_run(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
         """Give the run of a resource that goes its last word."""
@@ -336,6 +341,9 @@ class Reconciler:
         written = await self._writer.write_status(key, reading, status)
         if written is None:
             return reading.resource.status
+        if progress is not None and progress.next_check == timedelta(0):
+            # Before anybody is told: the run does not wait for that.
+            self._runs.look_ahead(key, self._reader.read(written), plan)
         return status
 
     def _reread(self, body: Mapping[str, Any]) -> Reading:

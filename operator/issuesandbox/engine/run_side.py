@@ -63,6 +63,16 @@ class RunSide:
             return None
         return self._driver.advance(key, scene_of(reading, plan, self._clock.now(), created))
 
+    def look_ahead(self, key: ResourceKey, reading: Reading, plan: Plan) -> None:
+        """Begin what comes next in the run, now that what it rests on is written down."""
+        if self._driver is not None:
+            self._driver.look_ahead(key, scene_of(reading, plan, self._clock.now()))
+
+    def scout(self, key: ResourceKey, reading: Reading) -> None:
+        """Have found out what the next run needs to know, while its sandbox is brought up."""
+        if self._driver is not None and reading.resource.spec.run is not None:
+            self._driver.scout(key, self._unseen(reading))
+
     def _unseen(self, reading: Reading) -> Scene:
         """Return the scene before anybody looked at the sandbox."""
         now, turn = self._clock.now(), reading.facts.turn

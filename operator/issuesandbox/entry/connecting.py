@@ -103,6 +103,7 @@ async def connect(
         events = DaytonaEvents(settings.daytona_api_url, key, timings)
     home = await home_uid(settings, requests, namespace)
     runs = await connect_runs(settings, clock, stack, gate, meter)
+    sandboxes.share(runs.toolbox.addresses)
     return World(
         requests=requests,
         sandboxes=sandboxes,

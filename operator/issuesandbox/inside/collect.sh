@@ -112,9 +112,12 @@ as_names() { tr '\n\001' '\0\n'; }
 
 # What git must not look into: it would run `git status` inside, under that repository's own
 # configuration. Submodules of the parent keep their place, other repositories are left out.
-list_repositories() {
+list_submodules() {
     git ls-tree -r -z "$parent" | as_lines |
         sed -n 's/^160000 commit [0-9a-f]*	//p' | as_names >"$out/submodules"
+}
+
+list_nested() {
     git ls-files -z --others --exclude-standard | as_lines |
         sed -n 's,/$,,p' | as_names >"$out/nested"
 }
@@ -124,8 +127,10 @@ excluded() { # FILE: its names as pathspecs; mostly there are none
 }
 
 stage() {
+    list_submodules &
     git read-tree "$parent" || fail RepositoryDamaged
-    list_repositories
+    list_nested
+    wait
     {
         printf '.\0:(top,exclude,literal)%s\0' "$summary"
         excluded "$out/submodules"
@@ -198,11 +203,13 @@ collect() {
     say nested "$nested"
     tell_summary
     if [ "$tree" != "$before" ]; then
+        tell_changes >"$out/changes" &
         make_commit
         make_pack
         say commit "$commit"
         say pack "$pack_size"
-        tell_changes
+        wait
+        cat "$out/changes"
         [ "$mode" != patch ] || make_patch
     fi
     say end -
@@ -215,7 +222,7 @@ forget_environment
 say collected 1
 rm -rf "$out"
 { mkdir -p "$folder" && mkdir "$out"; } 2>/dev/null || fail NoSpace
-trap 'cd / && rm -rf "$out"' EXIT
+trap 'wait; cd / && rm -rf "$out"' EXIT
 if [ ! -d "$work" ] || [ -L "$work" ] || ! cd "$work"; then
     fail WorkspaceLost
 fi

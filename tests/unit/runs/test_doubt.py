@@ -194,8 +194,9 @@ async def test_an_agent_whose_secret_is_gone_may_run_all_the_same() -> None:
 @pytest.mark.parametrize("swept", ["state ENDED\nsurvivors 1", "state LOST\nproblem changed"])
 async def test_nothing_is_collected_beside_an_agent_that_may_live(swept: str) -> None:
     world = outside(Sandbox(swept))
+    parent = {"commit": "a" * 40, "branchExisted": False}
     with pytest.raises(CollectError) as refused:
-        await Collector(world, Follower(world)).work(assignment(a_resource()))
+        await Collector(world, Follower(world)).work(assignment(a_resource(parent=parent)))
     assert refused.value.code == SURVIVES
 
 

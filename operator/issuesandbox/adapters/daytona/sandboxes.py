@@ -26,6 +26,7 @@ from daytona_api_client_async import (
 from daytona_api_client_async.models.sandbox_list_sort_direction import SandboxListSortDirection
 from daytona_api_client_async.models.sandbox_list_sort_field import SandboxListSortField
 
+from issuesandbox.adapters.daytona.addresses import ToolboxAddresses
 from issuesandbox.adapters.daytona.failures import failure
 from issuesandbox.adapters.daytona.metering import Meter, metered, unmetered
 from issuesandbox.adapters.daytona.rate_limits import Gate, rate_limited
@@ -68,6 +69,7 @@ class DaytonaSandboxes:
         self._organizations = OrganizationsApi(self._client)
         self._timings = timings
         self._meter = meter
+        self._addresses: ToolboxAddresses | None = None
         self._listed: dict[str, SandboxView] = {}
         self._asking: asyncio.Future[str] | None = None
         # The generated client makes a session of its own, unless it has one.
@@ -87,6 +89,10 @@ class DaytonaSandboxes:
     def use_key(self, api_key: str) -> None:
         """Make every further call with another key."""
         self._client.configuration.access_token = api_key
+
+    def share(self, addresses: ToolboxAddresses) -> None:
+        """Tell also where the toolboxes answer of the sandboxes that are looked at."""
+        self._addresses = addresses
 
     async def organization(self) -> str:
         """Return the id of the organisation that the key opens; all who ask at once ask once."""
@@ -109,7 +115,7 @@ class DaytonaSandboxes:
             f"GET sandbox {id_or_name}",
             self._api.get_sandbox_without_preload_content(id_or_name),
         )
-        return _sandbox(body)
+        return self._shown(body)
 
     async def list_owned(self, labels: Mapping[str, str]) -> Sequence[SandboxView]:
         """Return all pages of the sandboxes with these labels; a hint, never evidence."""
@@ -152,7 +158,7 @@ class DaytonaSandboxes:
         except NotFound as error:
             # There is nothing to be found yet: what does not exist is the region that was named.
             raise Invalid(str(error), code="TargetNotUsable") from error
-        return _sandbox(body)
+        return self._shown(body)
 
     async def start(self, sandbox_id: str) -> None:
         """Ask a stopped or archived sandbox to start."""
@@ -204,6 +210,11 @@ class DaytonaSandboxes:
             f"RENEW sandbox {sandbox_id}",
             self._api.update_last_activity_without_preload_content(sandbox_id),
         )
+
+    def _shown(self, body: bytes) -> SandboxView:
+        if self._addresses is not None:
+            self._addresses.learn(body)
+        return _decode(body, SandboxView)
 
     async def _read(self, call: str, request: Awaitable[Any]) -> bytes:
         return await self._send(call, request, self._timings.read_timeout.total_seconds())
@@ -276,10 +287,6 @@ def _lean(view: SandboxView) -> SandboxView:
         desired_state=view.desired_state and sys.intern(view.desired_state),
         labels={name: sys.intern(text) for name, text in view.labels.items()},
     )
-
-
-def _sandbox(body: bytes) -> SandboxView:
-    return _decode(body, SandboxView)
 
 
 def _decode(body: bytes, kind: type[T]) -> T:

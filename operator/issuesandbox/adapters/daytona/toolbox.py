@@ -18,6 +18,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from issuesandbox.adapters.daytona.addresses import ToolboxAddresses
 from issuesandbox.adapters.daytona.failures import failure, toolbox_failure
 from issuesandbox.adapters.daytona.metering import Meter, metered, unmetered
 from issuesandbox.adapters.daytona.rate_limits import Gate, rate_limited
@@ -29,16 +30,11 @@ from issuesandbox.ports.toolbox import Clone, Executed
 _LARGEST_ANSWER = 32 << 20
 # Commands of ours print less, whatever an agent does beside them.
 _LARGEST_OUTPUT = 2 << 20
-_MOST_ADDRESSES = 10_000
 # How much longer than the command itself its answer may take.
 _MARGIN = 5.0
 # Daytona runs commands in zsh where it finds one, and zsh runs a file that an agent can write.
 _PLAIN_SHELL = {"ZDOTDIR": "/dev/null"}
 T = TypeVar("T")
-
-
-class _Address(msgspec.Struct, rename="camel"):
-    toolbox_proxy_url: str
 
 
 class _Home(msgspec.Struct):
@@ -66,7 +62,7 @@ class DaytonaToolbox:
         self._meter = meter
         self.use_key(api_key)
         self._gate = (rate_limited(gate),) if gate is not None else ()
-        self._addresses: dict[str, str] = {}
+        self.addresses = ToolboxAddresses()
         # Long polls hold a connection each, so their number must not be limited here.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -194,7 +190,7 @@ class DaytonaToolbox:
             ) from error
         except aiohttp.ClientError as error:
             # The sandbox may have moved to another proxy.
-            self._addresses.pop(sandbox_id, None)
+            self.addresses.forget(sandbox_id)
             raise Unavailable(f"The toolbox cannot be reached for {call}: {error}") from error
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             hide, text = redactor or Redactor(), body.decode("utf-8", "replace")
@@ -202,7 +198,7 @@ class DaytonaToolbox:
         return body
 
     async def _address(self, sandbox_id: str) -> str:
-        known = self._addresses.get(sandbox_id)
+        known = self.addresses.get(sandbox_id)
         if known is not None:
             return known
         call = f"GET sandbox {sandbox_id}"
@@ -213,12 +209,10 @@ class DaytonaToolbox:
             body = await _read(response, _LARGEST_ANSWER, call)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise failure(call, response.status, body, dict(response.headers))
-        address = _decode(body, _Address).toolbox_proxy_url.rstrip("/")
-        if not address.startswith(("http://", "https://")):
+        self.addresses.learn(body)
+        address = self.addresses.get(sandbox_id)
+        if address is None:
             raise Unavailable(f"Daytona tells no toolbox address for sandbox {sandbox_id}")
-        if len(self._addresses) >= _MOST_ADDRESSES:
-            self._addresses.clear()
-        self._addresses[sandbox_id] = address
         return address
 
 

@@ -7,6 +7,7 @@ makes the same commit: parent, date and message are the run's.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -29,17 +30,22 @@ from issuesandbox.domain.publication import commit_message
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.reported_tests import reported_tests
 from issuesandbox.domain.runs.chapters import Ending, Harvest
-from issuesandbox.domain.supervision import RunPaths
+from issuesandbox.domain.supervision import RunPaths, sweep_command
 from issuesandbox.domain.transcript import HEAD, TAIL, transcript
 from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.following import SURVIVES, Follower
+from issuesandbox.engine.runs.beside import ahead
+from issuesandbox.engine.runs.following import SURVIVES, Follower, Watch
 from issuesandbox.engine.runs.outside import Outside
+from issuesandbox.engine.runs.warden import programs, pulse_of
 from issuesandbox.ports.errors import CallError, Invalid, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 
 AUTHOR = "issuesandbox"
 EMAIL = "issuesandbox@users.noreply.github.com"
+
+# What was known of the agent, and the name of its transcript if that could be kept.
+_Kept = tuple[Watch, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,11 @@ class Collector:
 
     async def collect(self, assignment: Assignment) -> Harvest | Ending:
         """Make one commit of what the agent left, and have it ready for the push."""
+        # The agent has ended: all that it printed is there.
+        async with ahead(self._keep(assignment)) as kept:
+            return await self._collected(assignment, kept)
+
+    async def _collected(self, assignment: Assignment, kept: Awaitable[_Kept]) -> Harvest | Ending:
         try:
             work = await self.work(assignment)
         except CollectError as error:
@@ -82,7 +93,7 @@ class Collector:
         if work.leaks and assignment.publishes:
             text = "A file of the work holds a secret of the run, so nothing is published."
             return Ending(Outcome.FAILED, "SecretInWork", text)
-        return await self.harvest(assignment, work)
+        return await self.harvest(assignment, work, kept)
 
     async def work(self, assignment: Assignment, *, save: SaveWork | None = None) -> Work:
         """Return what the run left, collected once per process."""
@@ -91,11 +102,6 @@ class Collector:
         fits = known is not None and known[0] == assignment.run.id
         if known is not None and fits and known[1].is_complete(patch=patch):
             return known[1]
-        survivors = await self._follower.sweep(assignment)
-        if survivors != 0:
-            count = "an unknown number of" if survivors is None else str(survivors)
-            text = f"{count} processes of the agent cannot be killed; the sandbox is stopped"
-            raise CollectError(SURVIVES, text)
         work = await self._collect(assignment, patch=patch)
         self._works[assignment.key] = (assignment.run.id, work)
         return work
@@ -116,20 +122,13 @@ class Collector:
         toolbox, sandbox_id = self._outside.toolbox, assignment.sandbox_id
         paths = await self._follower.paths(assignment)
         order = _order(assignment, paths, patch=patch)
-        done = await toolbox.execute(
-            sandbox_id,
-            collect_command(order),
-            seconds=self._outside.timings.collect_timeout.total_seconds(),
-        )
-        try:
-            found = parse_collection(done.output, order)
-        except IncompleteAnswer as error:
-            raise Unavailable(str(error)) from error
-        if found.commit is None:
-            return Work(found)
-        path = pack_path(order.folder, found.commit)
-        pack = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
-        redactor = (await self._follower.informed_watch(assignment)).redactor
+        async with ahead(self._follower.informed_watch(assignment)) as informed:
+            found = await self._swept(assignment, paths, order)
+            if found.commit is None:
+                return Work(found)
+            path = pack_path(order.folder, found.commit)
+            pack = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
+            redactor = (await informed).redactor
         try:
             leaks = await asyncio.to_thread(holds_any, pack, redactor.traces())
         except PackError as error:
@@ -140,13 +139,35 @@ class Collector:
         text = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
         return Work(found, pack, redactor.redact(text.decode(errors="replace")), leaks)
 
-    async def harvest(self, assignment: Assignment, work: Work | None) -> Harvest:
+    async def _swept(
+        self, assignment: Assignment, paths: RunPaths, order: CollectOrder
+    ) -> Collection:
+        """Kill what is left of the agent, then collect: one call, unless our programs are gone."""
+        command = sweep_command(paths, collect_command(order))
+        seconds = self._outside.timings.collect_timeout.total_seconds()
+        for brought in (False, True):
+            toolbox, sandbox_id = self._outside.toolbox, assignment.sandbox_id
+            if brought:
+                await toolbox.upload(sandbox_id, programs(paths))
+            done = await toolbox.execute(sandbox_id, command, seconds=seconds)
+            pulse = pulse_of(done.output)
+            if pulse.survivors == 0:
+                try:
+                    return parse_collection(done.output, order)
+                except IncompleteAnswer as error:
+                    incomplete = error
+            elif pulse.problem is None or brought:
+                raise _surviving(pulse.survivors)
+        raise Unavailable(str(incomplete)) from incomplete
+
+    async def harvest(
+        self, assignment: Assignment, work: Work | None, kept: Awaitable[_Kept] | None = None
+    ) -> Harvest:
         """Return what the status says of the work, if there is any, and keep the transcript."""
-        watch = await self._follower.informed_watch(assignment)
+        watch, name = await (kept or self._keep(assignment))
         facts, redact = await self._follower.facts(assignment), watch.redactor.redact
-        kept = await self._transcript(assignment, watch.redactor)
         usage = own_usage(facts.usage, assignment.earlier_costs)
-        harvest = Harvest(summary=redact(facts.final_text), usage=usage, transcript=kept)
+        harvest = Harvest(summary=redact(facts.final_text), usage=usage, transcript=name)
         if work is None:
             return harvest
         found = work.collection
@@ -161,27 +182,33 @@ class Collector:
             tests=reported_tests(summary or ""),
         )
 
-    async def _transcript(self, assignment: Assignment, redactor: Redactor) -> str | None:
+    async def _keep(self, assignment: Assignment) -> _Kept:
         """Keep the first and the last of what the agent printed; losing it fails nothing."""
-        name = assignment.transcript_name
+        watch, name = await self._follower.informed_watch(assignment), assignment.transcript_name
         try:
-            paths = await self._follower.paths(assignment)
-            first = await self._follower.poll(assignment, paths, 0, 0)
-            head, tail, begin = first.chunk[:HEAD], b"", max(HEAD, first.size - TAIL)
-            offset = begin
-            while offset < first.size:
-                more = await self._follower.poll(assignment, paths, offset, 0)
-                if not more.chunk:
-                    break
-                if more.chunk_offset > offset:
-                    tail, begin = b"", more.chunk_offset
-                tail += more.chunk
-                offset = more.next_offset(offset)
-            text = transcript(head, tail, redactor, gap=len(head) < min(begin, first.size))
+            text = await self._transcript(assignment, watch.redactor)
             await self._outside.ledgers.put(assignment.key, name, {"transcript": text})
         except CallError:
-            return None
-        return name
+            return watch, None
+        return watch, name
+
+    async def _transcript(self, assignment: Assignment, redactor: Redactor) -> str:
+        whole = self._follower.whole_output(assignment)
+        if whole is not None:
+            return transcript(whole, b"", redactor, gap=False)
+        paths = await self._follower.paths(assignment)
+        first = await self._follower.poll(assignment, paths, 0, 0)
+        head, tail, begin = first.chunk[:HEAD], b"", max(HEAD, first.size - TAIL)
+        offset = begin
+        while offset < first.size:
+            more = await self._follower.poll(assignment, paths, offset, 0)
+            if not more.chunk:
+                break
+            if more.chunk_offset > offset:
+                tail, begin = b"", more.chunk_offset
+            tail += more.chunk
+            offset = more.next_offset(offset)
+        return transcript(head, tail, redactor, gap=len(head) < min(begin, first.size))
 
 
 def _order(assignment: Assignment, paths: RunPaths, *, patch: bool) -> CollectOrder:
@@ -202,6 +229,12 @@ def _order(assignment: Assignment, paths: RunPaths, *, patch: bool) -> CollectOr
         commit=commit,
         patch=patch,
     )
+
+
+def _surviving(survivors: int | None) -> CollectError:
+    count = "an unknown number of" if survivors is None else str(survivors)
+    text = f"{count} processes of the agent cannot be killed; the sandbox is stopped"
+    return CollectError(SURVIVES, text)
 
 
 def _folder(paths: RunPaths) -> str:

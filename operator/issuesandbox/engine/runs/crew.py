@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from issuesandbox.api.status import Comment
@@ -17,6 +18,7 @@ from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.preparing import prepare
 from issuesandbox.engine.runs.publishing import Publisher
 from issuesandbox.engine.runs.reporting import Reporter
+from issuesandbox.engine.runs.scouting import Scouts
 from issuesandbox.engine.runs.sources import Hopeless
 from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
 from issuesandbox.ports.errors import CallError, Unavailable
@@ -32,11 +34,17 @@ class Crew:
         self._collector = Collector(outside, self._follower)
         self._publisher = Publisher(outside, self._collector)
         self._reporter = Reporter(outside)
+        self._scouts = Scouts(outside)
+
+    def scout(self, assignment: Assignment) -> None:
+        """Ask GitHub what a run needs to know, while its sandbox is still on its way."""
+        self._scouts.send(assignment)
 
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
         """Make the sandbox ready for the agent."""
         async with ahead(self._follower.keep_fresh(assignment)):
-            return await prepare(assignment, self._outside)
+            at_home = partial(self._follower.lodge, assignment)
+            return await prepare(assignment, self._outside, self._scouts, at_home)
 
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""

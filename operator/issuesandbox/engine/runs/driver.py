@@ -16,6 +16,8 @@ from issuesandbox.domain.runs import chapters
 from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.runs.moves import Move, Scene, next_move
 from issuesandbox.domain.timings import Timings
+from issuesandbox.domain.wanted import Turn
+from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.endings import Endings
 from issuesandbox.engine.runs.errands import Errands
 from issuesandbox.engine.runs.mover import Progress, until_news
@@ -25,6 +27,8 @@ from issuesandbox.engine.runs.steps import Steps
 from issuesandbox.engine.runs.warnings import with_warning
 from issuesandbox.engine.switches import Switches
 from issuesandbox.ports.resources import ResourceKey
+
+_ERRANDS = frozenset({Move.PREPARE, Move.EXECUTE, Move.COLLECT, Move.PUBLISH})
 
 
 class RunDriver:
@@ -38,8 +42,10 @@ class RunDriver:
         defaults: RunLimits,
         switches: Switches | None = None,
     ) -> None:
+        self._steps = steps
         errands, switches = Errands(wake), switches or Switches()
-        self._news = News(steps, Errands(wake), timings.comment_refresh)
+        # News ride on the next write, whenever that is: they are worth no pass of their own.
+        self._news = News(steps, Errands(lambda _: None), timings.comment_refresh)
         onward = Onward(steps, errands, timings, defaults, switches)
         endings = Endings(steps, errands, timings, defaults, switches)
         self._movers = (onward, endings)
@@ -81,6 +87,21 @@ class RunDriver:
         )
         progress = replace(progress, status=status)
         return self._news.share(key, scene, progress)
+
+    def look_ahead(self, key: ResourceKey, scene: Scene) -> None:
+        """Begin the errand that comes next, right after what it rests on was written down.
+
+        What it finds, the next pass sees to.
+        """
+        move = next_move(replace(scene, debounce=self._debounce))
+        if move in _ERRANDS:
+            self._moves[move](key, scene)
+
+    def scout(self, key: ResourceKey, scene: Scene) -> None:
+        """Find out what a run needs to know, while its sandbox is brought up."""
+        if scene.turn is Turn.ADMITTED and (scene.run is None or scene.run.outcome is not None):
+            status = scene.resource.status
+            self._steps.scout(Assignment(key, scene.resource, status, "", RunLimits()))
 
     def hurry(self, key: ResourceKey, scene: Scene) -> None:
         """Begin the kill of a run that is to end, before Daytona is asked for anything."""

@@ -21,6 +21,7 @@ from issuesandbox.domain.comment import Activity
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending, Harvest
 from issuesandbox.domain.supervision import (
+    CHANGED,
     EndedBy,
     Pulse,
     RunPaths,
@@ -38,7 +39,7 @@ from issuesandbox.engine.runs.agents import (
     limits_of,
 )
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.beside import Beside
+from issuesandbox.engine.runs.beside import Beside, ahead
 from issuesandbox.engine.runs.live_log import LiveLog
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.steps import AgentEnd, Signs
@@ -116,6 +117,11 @@ class Follower(Warden):
         facts = watch.reader.facts
         return Activity(watch.redactor.redact(facts.last_tool or "") or None, facts.turns)
 
+    def whole_output(self, assignment: Assignment) -> bytes | None:
+        """Return all that an agent printed, if it has ended and this process still holds all."""
+        watch = self.watch(assignment)
+        return self._log.all_until(assignment, watch.offset) if watch.complete else None
+
     def heard(self, assignment: Assignment) -> Harvest | None:
         """Return what is known of an agent that nobody can ask any more."""
         watch = self._watches.get(assignment.key)
@@ -144,12 +150,15 @@ class Follower(Warden):
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
         paths = await self.paths(assignment)
-        watch = await self.informed_watch(assignment)
         if assignment.run.agent_started_at is None:
-            pulse = await self._start(assignment, paths)
+            async with ahead(environment_of(assignment, self._outside)) as secrets:
+                watch = await self.informed_watch(assignment)
+                pulse = await self._start(assignment, paths, await secrets)
             watch.take(pulse, self._outside.clock.now())
             # From now on nobody may start it again: the pass writes that down.
             self._on_news(assignment)
+        else:
+            watch = await self.informed_watch(assignment)
         async with Beside() as beside:
             end = await self._follow(assignment, paths, watch, beside)
             # A copy of the output that comes late would hide the whole transcript.
@@ -167,13 +176,14 @@ class Follower(Warden):
                 beside.begin("resource", lambda: self._refresh(assignment))
             pulse = await self.poll(assignment, paths, watch.offset, tick)
             watch.take(pulse, self._outside.clock.now())
+            worth_keeping = self._log.take(assignment, pulse)
             if pulse.size - watch.offset > _MOST and pulse.state is RunState.RUNNING:
                 # It prints faster than anybody needs to read: only the newest counts.
                 watch.offset = pulse.size - _MOST
             end = await self._end(assignment, paths, watch, pulse)
             if end is not None:
                 return end
-            if self._log.take(assignment, pulse):
+            if worth_keeping:
                 beside.begin("log", lambda: self._log.keep(assignment, watch.redactor))
             spent = self._outside.clock.monotonic() - began
             await asyncio.sleep(max(0.0, tick - spent))
@@ -192,14 +202,19 @@ class Follower(Warden):
     def _on_news(self, assignment: Assignment) -> None:
         self._outside.wake(assignment.key)
 
-    async def _start(self, assignment: Assignment, paths: RunPaths) -> Pulse:
+    async def _start(
+        self, assignment: Assignment, paths: RunPaths, secrets: Mapping[str, str]
+    ) -> Pulse:
         outside = self._outside
-        secrets = await environment_of(assignment, outside)
         launch = launch_of(assignment, paths, assignment.run.session_id or "", secrets)
-        await outside.toolbox.upload(assignment.sandbox_id, supervisor_file(paths))
         outside.check_charge(assignment)
         limits = limits_of(assignment, outside.clock.now())
         command = start_command(paths, limits, launch.argv, launch.stdin_path)
+        pulse = await self._ask(assignment, paths, command, launch.env)
+        if pulse.problem != CHANGED:
+            return pulse
+        # No agent of this run did that: there is none yet.
+        await outside.toolbox.upload(assignment.sandbox_id, supervisor_file(paths))
         return await self._ask(assignment, paths, command, launch.env)
 
     async def poll(

@@ -44,6 +44,13 @@ class LiveLog:
         log = self._logs.get(assignment.key)
         return log is not None and log.run_id == assignment.run.id and log.kept_at is not None
 
+    def all_until(self, assignment: Assignment, end: int) -> bytes | None:
+        """Return an agent's output up to `end`, if nothing of it was dropped or missed."""
+        log = self._logs.get(assignment.key)
+        if log is None or log.run_id != assignment.run.id or log.end != end:
+            return None
+        return bytes(log.tail) if len(log.tail) == end else None
+
     def take(self, assignment: Assignment, pulse: Pulse) -> bool:
         """Take what an agent printed since the last look; tell whether to keep it now."""
         log = self._logs.get(assignment.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -10,9 +11,11 @@ from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.status_run import Outcome, RunPhase
 from issuesandbox.domain.cleanup import PUBLISH_DISABLED
 from issuesandbox.domain.runs import chapters
-from issuesandbox.domain.runs.chapters import Ending
+from issuesandbox.domain.runs.chapters import Ending, Harvest
 from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.runs.origin import Origin, origin
+from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.errands import Found
 from issuesandbox.engine.runs.following import SURVIVES
 from issuesandbox.engine.runs.mover import Mover, Progress
 from issuesandbox.engine.runs.probing import MUTE
@@ -110,13 +113,14 @@ class Onward(Mover):
             status = chapters.doubted(status, reason, end.words, scene.now)
         if end.ending is not None:
             return self._over(status, end.ending, RunPhase.COLLECTING, scene.now)
+        # Collecting tells nobody anything, so it need not wait until that is written down.
+        self._collected(key, replace(assignment, status=status))
         return Progress(status, timedelta(0), EventNote("AgentCompleted", end.words))
 
     def collect(self, key: ResourceKey, scene: Scene) -> Progress:
         """Collect what the agent left, and decide the push."""
         assignment = self._assignment(key, scene, scene.sandbox_id or "")
-        tag = f"collect {assignment.run.id}"
-        found = self._errands.ask(key, tag, lambda: self._steps.collect(assignment))
+        found = self._collected(key, assignment)
         if found is None:
             return self.waiting(assignment.status, scene)
         if found.value is None:
@@ -137,6 +141,12 @@ class Onward(Mover):
             return self._over(status, ending, RunPhase.FINALIZING, now)
         status = chapters.gated(status, harvest.commit, assignment.old_tip, now)
         return Progress(status, timedelta(0), EventNote("Publishing", "The push was decided."))
+
+    def _collected(
+        self, key: ResourceKey, assignment: Assignment
+    ) -> Found[Harvest | Ending] | None:
+        tag = f"collect {assignment.run.id}"
+        return self._errands.ask(key, tag, lambda: self._steps.collect(assignment))
 
     def publish(self, key: ResourceKey, scene: Scene) -> Progress:
         """Finish the push that was decided, and open the pull request."""

@@ -6,7 +6,9 @@ and never once the run's agent was started.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -14,17 +16,18 @@ from issuesandbox.api.status_run import Outcome, Parent
 from issuesandbox.domain import numbers
 from issuesandbox.domain.agents.launch import Launch
 from issuesandbox.domain.collection import SYSTEM_PATH
-from issuesandbox.domain.prompt import IssueFacts, issue_text, sentence
+from issuesandbox.domain.prompt import issue_text, sentence
 from issuesandbox.domain.runs.chapters import Ending, Preparation
 from issuesandbox.domain.supervision import RunPaths, kill_command, quoted, supervisor_file
 from issuesandbox.engine.runs.agents import launch_of, resumable
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.outside import Outside
-from issuesandbox.engine.runs.patience import FINAL
 from issuesandbox.engine.runs.probing import probe, unprobed
+from issuesandbox.engine.runs.scouting import Scouts
 from issuesandbox.engine.runs.setting_up import set_up
-from issuesandbox.engine.runs.sources import Hopeless, Source, source_of
+from issuesandbox.engine.runs.sources import Hopeless, Source
+from issuesandbox.engine.runs.warden import programs
 from issuesandbox.ports.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from issuesandbox.ports.toolbox import TOO_SLOW, Clone
 
@@ -34,27 +37,34 @@ _STALE_MINUTES = 30
 _CLEAN_ENV = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
-async def prepare(assignment: Assignment, outside: Outside) -> Preparation | Ending:
-    """Make the sandbox ready for the agent; an `Ending` if that can never work."""
+async def prepare(
+    assignment: Assignment, outside: Outside, scouts: Scouts, at_home: Callable[[str], None]
+) -> Preparation | Ending:
+    """Make the sandbox ready for the agent; an `Ending` if that can never work.
+
+    `at_home` gets to know the sandbox's home directory.
+    """
     try:
-        return await _prepare(assignment, outside)
+        return await _prepare(assignment, outside, scouts, at_home)
     except Hopeless as error:
         return error.ending
 
 
-async def _prepare(assignment: Assignment, outside: Outside) -> Preparation:
+async def _prepare(
+    assignment: Assignment, outside: Outside, scouts: Scouts, at_home: Callable[[str], None]
+) -> Preparation:
     # GitHub and the sandbox are asked side by side; what GitHub refuses is told first.
     async with ahead(_checked_in(assignment, outside)) as checked_in:
-        source = await source_of(assignment, outside)
-        facts = await _facts(assignment, outside)
+        scouted = await scouts.report(assignment)
         paths, session_id = await checked_in
+    at_home(paths.home)
+    asked, source = assignment.asked, scouted.source
+    text = issue_text(scouted.facts, prompt=asked.prompt or "", template=asked.prompt_template)
     launch = launch_of(assignment, paths, session_id)
-    commit = await _clone(assignment, outside, paths, source)
-    await set_up(assignment, outside, paths)
-    asked = assignment.asked
-    text = issue_text(facts, prompt=asked.prompt or "", template=asked.prompt_template)
-    texts = {paths.issue: text.encode(), paths.prompt: sentence(paths).encode()}
-    await outside.toolbox.upload(assignment.sandbox_id, {**texts, **launch.files})
+    files = {paths.issue: text.encode(), paths.prompt: sentence(paths).encode()}
+    files |= {**launch.files, **programs(paths)}
+    async with ahead(_check_agent(assignment, outside, launch)) as checked:
+        commit = await _furnished(assignment, outside, paths, source, (files, checked))
     return Preparation(
         parent=Parent(commit=commit, ref=source.checkout, branch_existed=source.branch_existed),
         branch=source.branch,
@@ -63,17 +73,39 @@ async def _prepare(assignment: Assignment, outside: Outside) -> Preparation:
     )
 
 
+async def _furnished(
+    assignment: Assignment,
+    outside: Outside,
+    paths: RunPaths,
+    source: Source,
+    rest: tuple[Mapping[str, bytes], asyncio.Task[None]],
+) -> str:
+    """Clone, set up and upload, with the agent's check beside it; return the commit."""
+    files, checked = rest
+    upload = outside.toolbox.upload
+    async with ahead(_clone(assignment, outside, paths, source)) as cloned:
+        if not assignment.asked.setup:
+            async with ahead(upload(assignment.sandbox_id, files)) as uploaded:
+                await checked
+                await uploaded
+                return await cloned
+        await checked
+        commit = await cloned
+    await set_up(assignment, outside, paths)
+    # Only now, so that no command of the setup finds anything to change.
+    await upload(assignment.sandbox_id, files)
+    return commit
+
+
 async def _checked_in(assignment: Assignment, outside: Outside) -> tuple[RunPaths, str]:
-    """Make sure that the sandbox answers and has all tools; return its paths and the session."""
+    """Make sure that the sandbox answers and has git; return its paths and the session."""
     ask = probe if assignment.flags.health_probe else unprobed
     health = await ask(assignment.sandbox_id, outside)
     if not health.has_git:
         raise Hopeless("GitMissing", "The sandbox has no git: use a snapshot that has it.")
     paths = RunPaths(health.home, assignment.run.id)
     await _end_the_last(assignment, outside, health.home)
-    session_id = await _session(assignment, outside, paths)
-    await _check_agent(assignment, outside, launch_of(assignment, paths, session_id))
-    return paths, session_id
+    return paths, await _session(assignment, outside, paths)
 
 
 async def _end_the_last(assignment: Assignment, outside: Outside, home: str) -> None:
@@ -196,25 +228,4 @@ def move_in(paths: RunPaths, fresh: str) -> str:
         f"mv {work} {new}.old; fi; mv {new} {work}; fi; "
         f"{_GIT} -C {work} rev-parse HEAD >{done}.new; mv {done}.new {done}; fi; "
         f"rm -rf {new}; find {old} -exec rm -rf {{}} + 2>/dev/null || :; cat {done}"
-    )
-
-
-async def _facts(assignment: Assignment, outside: Outside) -> IssueFacts:
-    issue = assignment.resource.spec.issue
-    title, body, labels, author = issue.title, issue.body, issue.labels, issue.author
-    if None in (title, body, labels) and outside.github is not None:
-        try:
-            seen = await outside.github.issue(issue.repository, issue.number)
-        except FINAL as error:
-            raise Hopeless(
-                "IssueNotFound", f"GitHub does not show {issue.repository}#{issue.number}: {error}"
-            ) from None
-        title, body = title or seen.title, body if body is not None else seen.body
-        labels, author = seen.labels if labels is None else labels, author or seen.author
-    return IssueFacts(
-        number=issue.number,
-        title=title or "",
-        body=body or "",
-        labels=tuple(labels or ()),
-        author=author or "",
     )

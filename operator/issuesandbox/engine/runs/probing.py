@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass
 
 from issuesandbox.domain import numbers
+from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.ports.errors import Unavailable
 
@@ -58,7 +59,7 @@ async def unprobed(sandbox_id: str, outside: Outside) -> Health:
 
 
 async def _ask(sandbox_id: str, outside: Outside, limit: float) -> Health:
-    home = await outside.toolbox.home(sandbox_id)
     tools = "command -v git >/dev/null && command -v sh >/dev/null"
-    done = await outside.toolbox.execute(sandbox_id, tools, seconds=limit)
-    return Health(home, done.exit_code == 0)
+    async with ahead(outside.toolbox.execute(sandbox_id, tools, seconds=limit)) as done:
+        home = await outside.toolbox.home(sandbox_id)
+        return Health(home, (await done).exit_code == 0)

@@ -7,13 +7,17 @@ that somebody else moved is left alone.
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+
 from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.spec_cleanup import SaveWork
-from issuesandbox.api.status_run import Outcome, PullRequest
+from issuesandbox.api.status_run import Outcome, Publication, PullRequest
 from issuesandbox.domain.collection import CollectError
 from issuesandbox.domain.publication import pull_order, revised, way_to_save
 from issuesandbox.domain.runs.chapters import Ending
 from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.collecting import Collector, Work
 from issuesandbox.engine.runs.following import SURVIVES
 from issuesandbox.engine.runs.outside import Outside
@@ -25,6 +29,14 @@ from issuesandbox.ports.errors import CallError, Invalid, NotFound, Unavailable
 from issuesandbox.ports.github import GitHub, PullView, Token
 from issuesandbox.ports.remote import Pushed, PushOrder, PushVerdict
 from issuesandbox.ports.resources import ResourceKey
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What has to be known to open or update a pull request; looked for beside the push."""
+
+    base: str
+    known: PullView | None
 
 
 class Publisher:
@@ -54,7 +66,13 @@ class Publisher:
         """Send the push that was decided, then open or update the pull request."""
         run = assignment.run
         assert run.publish is not None, "only a decided push is sent"
-        commit, ref = run.publish.commit, f"refs/heads/{run.branch}"
+        async with ahead(self._look_for_pull(assignment)) as looked:
+            return await self._published(assignment, run.publish, looked)
+
+    async def _published(
+        self, assignment: Assignment, decided: Publication, looked: asyncio.Task[_Way]
+    ) -> Published:
+        commit, ref = decided.commit, f"refs/heads/{assignment.run.branch}"
         url, token = await self._right(assignment)
         work = self._collector.remembered(assignment, commit)
         if work is None and (await self._outside.remote.refs(url, token)).get(ref) != commit:
@@ -62,11 +80,11 @@ class Publisher:
             work = await self._work(assignment, commit)
         if work is not None:
             self._outside.check_charge(assignment)
-            order = PushOrder(ref, run.publish.old, commit, work.pack)
+            order = PushOrder(ref, decided.old, commit, work.pack)
             answer = await self._outside.remote.push(url, token, order)
             if answer.verdict is not PushVerdict.ACCEPTED:
                 return await self._refused(assignment, work, answer)
-        return await self._propose(assignment)
+        return await self._propose(assignment, looked)
 
     async def _opened(self, assignment: Assignment) -> PullRequest | None:
         """Return the pull request that was open before the stop came, so that nobody misses it."""
@@ -103,7 +121,7 @@ class Publisher:
         text = f"Somebody else moved branch {assignment.run.branch} during the run.{where}"
         return Published(Ending(Outcome.FAILED, "BranchMoved", text), saved=saved)
 
-    async def _propose(self, assignment: Assignment) -> Published:
+    async def _propose(self, assignment: Assignment, looked: asyncio.Task[_Way]) -> Published:
         github, run = self._outside.github, assignment.run
         try:
             if github is None:
@@ -112,7 +130,7 @@ class Publisher:
                     f"Branch {run.branch} is pushed; there are no credentials for a pull request."
                 )
                 return Published(Ending(Outcome.SUCCEEDED, "Pushed", text), pushed=True)
-            pull = await patiently(lambda: self._pull(assignment, github))
+            pull = await patiently(lambda: self._pull(assignment, github, looked))
         except _TooLate:
             text = f"The stop came after the push was decided; branch {run.branch} has the work."
             ending = Ending(Outcome.CANCELLED, "TooLateToStop", text)
@@ -123,11 +141,23 @@ class Publisher:
         ending = Ending(Outcome.SUCCEEDED, None, f"See {pull.url}.")
         return Published(ending, pushed=True, pull=_shown(pull))
 
-    async def _pull(self, assignment: Assignment, github: GitHub) -> PullView:
-        repository, run = assignment.repository, assignment.run
-        base = assignment.publish.base or (await github.repository(repository)).default_branch
-        order = pull_order(assignment.resource, assignment.status, base)
-        known = await github.open_pull(repository, run.branch or "")
+    async def _look_for_pull(self, assignment: Assignment) -> _Way:
+        """Return where the pull request goes, and the one that is open from the branch."""
+        github, repository = self._outside.github, assignment.repository
+        if github is None:
+            return _Way("", None)
+        async with ahead(github.open_pull(repository, assignment.run.branch or "")) as known:
+            base = assignment.publish.base or (await github.repository(repository)).default_branch
+            return _Way(base, await known)
+
+    async def _pull(
+        self, assignment: Assignment, github: GitHub, looked: asyncio.Task[_Way]
+    ) -> PullView:
+        repository = assignment.repository
+        await asyncio.wait((looked,))
+        # A look that failed is repeated, as often as the rest.
+        way = await self._look_for_pull(assignment) if looked.exception() else looked.result()
+        order, known = pull_order(assignment.resource, assignment.status, way.base), way.known
         # Right before each try: it may be repeated for a while.
         await self._check_stop(assignment)
         self._outside.check_charge(assignment)

@@ -55,6 +55,10 @@ class Rescued:
 class Steps(Protocol):
     """What can be done for a run, outside."""
 
+    def scout(self, assignment: Assignment) -> None:
+        """Find out what the run needs to know before its sandbox is there; it has no run yet."""
+        ...
+
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
         """Make the sandbox ready for the agent."""
         ...

@@ -1,4 +1,4 @@
-"""Talking to the supervisors in sandboxes: ask, kill, sweep. One call each, in the usual case."""
+"""Talking to the supervisors in sandboxes: ask and kill. One call each, in the usual case."""
 
 from __future__ import annotations
 
@@ -17,13 +17,25 @@ from issuesandbox.domain.supervision import (
     kill_command,
     parse_pulse,
     supervisor_file,
-    sweep_command,
 )
 from issuesandbox.engine.rates import on_behalf_of
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.ports.errors import Unavailable
 from issuesandbox.ports.resources import ResourceKey
+
+
+def pulse_of(output: str) -> Pulse:
+    """Return what a supervisor answered; `Unavailable` if that is no whole answer."""
+    try:
+        return parse_pulse(output)
+    except PulseError as error:
+        raise Unavailable(f"the sandbox gave no usable answer: {error}") from error
+
+
+def programs(paths: RunPaths) -> dict[str, bytes]:
+    """Return our programs that a run needs in its sandbox, by their paths."""
+    return {**supervisor_file(paths), paths.collector: inside.script(COLLECTOR)}
 
 
 class Warden:
@@ -44,8 +56,12 @@ class Warden:
         known, home = self._homes.get(assignment.key, ("", ""))
         if known != assignment.sandbox_id:
             home = await self._outside.toolbox.home(assignment.sandbox_id)
-            self._homes[assignment.key] = (assignment.sandbox_id, home)
+            self.lodge(assignment, home)
         return RunPaths(home, assignment.run.id)
+
+    def lodge(self, assignment: Assignment, home: str) -> None:
+        """Take note of the sandbox's home directory."""
+        self._homes[assignment.key] = (assignment.sandbox_id, home)
 
     async def _ask(
         self,
@@ -71,10 +87,7 @@ class Warden:
         done = await self._outside.toolbox.execute(
             assignment.sandbox_id, command, seconds=seconds, env=env
         )
-        try:
-            return parse_pulse(done.output)
-        except PulseError as error:
-            raise Unavailable(f"the sandbox gave no usable answer: {error}") from error
+        return pulse_of(done.output)
 
     async def kill(self, assignment: Assignment) -> None:
         """Kill the agent and all that descends from it; raise unless nothing is left."""
@@ -89,14 +102,3 @@ class Warden:
         if pulse.state is not RunState.ENDED or pulse.survivors != 0:
             raise Unavailable(pulse.problem or "something of the agent is left")
         self._outside.books.stops.agent_dead(assignment.key, self._outside.clock.now())
-
-    async def sweep(self, assignment: Assignment) -> int | None:
-        """Kill whatever is left of the run; return how many remain, None if that is unknown.
-
-        Brings along what collects the work next.
-        """
-        paths = await self.paths(assignment)
-        programs = {**supervisor_file(paths), paths.collector: inside.script(COLLECTOR)}
-        await self._outside.toolbox.upload(assignment.sandbox_id, programs)
-        pulse = await self._ask(assignment, paths, sweep_command(paths))
-        return pulse.survivors
