@@ -343,7 +343,7 @@ class Reconciler:
             return reading.resource.status
         if progress is not None and progress.next_check == timedelta(0):
             # Before anybody is told: the run does not wait for that.
-            self._runs.look_ahead(key, self._reader.read(written), plan)
+            self._runs.look_ahead(key, reading, status, plan)
         return status
 
     def _reread(self, body: Mapping[str, Any]) -> Reading:

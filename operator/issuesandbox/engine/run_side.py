@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import RunPhase
 from issuesandbox.clock import Clock
 from issuesandbox.domain.model import Plan
 from issuesandbox.domain.runs.moves import Scene
-from issuesandbox.domain.sandbox import SandboxView
+from issuesandbox.domain.sandbox import SandboxId, SandboxView
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.reading import Reading
 from issuesandbox.engine.runs.driver import RunDriver
@@ -63,10 +65,21 @@ class RunSide:
             return None
         return self._driver.advance(key, scene_of(reading, plan, self._clock.now(), created))
 
-    def look_ahead(self, key: ResourceKey, reading: Reading, plan: Plan) -> None:
+    def look_ahead(self, key: ResourceKey, reading: Reading, written: Status, plan: Plan) -> None:
         """Begin what comes next in the run, now that what it rests on is written down."""
-        if self._driver is not None:
-            self._driver.look_ahead(key, scene_of(reading, plan, self._clock.now()))
+        sandbox = written.sandbox
+        if self._driver is None or sandbox is None or not (plan.ready and plan.synced):
+            return
+        scene = scene_of(reading, plan, self._clock.now())
+        self._driver.look_ahead(
+            key,
+            replace(
+                scene,
+                resource=reading.resource.model_copy(update={"status": written}),
+                sandbox_id=SandboxId(sandbox.id) if sandbox.id is not None else None,
+                attempt=sandbox.attempt or scene.attempt,
+            ),
+        )
 
     def scout(self, key: ResourceKey, reading: Reading) -> None:
         """Have found out what the next run needs to know, while its sandbox is brought up."""

@@ -88,10 +88,13 @@ async def environment_of(assignment: Assignment, outside: Outside) -> Mapping[st
     return found
 
 
-async def hidden_values(assignment: Assignment, outside: Outside) -> Iterable[str]:
+async def hidden_values(
+    assignment: Assignment, outside: Outside, environment: Mapping[str, str] | None = None
+) -> Iterable[str]:
     """Return what nothing that comes out of the sandbox may show: the values of all its Secrets.
 
-    A Secret that was deleted during the run must not cost the run its end.
+    A Secret that was deleted during the run must not cost the run its end. `environment` is that
+    of the agent, where it was read just now.
     """
     sandbox = assignment.resource.spec.sandbox
     found: list[str] = []
@@ -99,6 +102,8 @@ async def hidden_values(assignment: Assignment, outside: Outside) -> Iterable[st
         with suppress(NotFound):
             namespace = assignment.key.namespace
             found += (await variables(outside.ledgers, namespace, (source,))).values()
+    if environment is not None:
+        return [*found, *environment.values()]
     try:
         found += (await environment_of(assignment, outside)).values()
     except Hopeless:

@@ -39,7 +39,7 @@ from issuesandbox.engine.runs.agents import (
     limits_of,
 )
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.beside import Beside, ahead
+from issuesandbox.engine.runs.beside import Beside
 from issuesandbox.engine.runs.live_log import LiveLog
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.steps import AgentEnd, Signs
@@ -139,11 +139,13 @@ class Follower(Warden):
             self._watches[assignment.key] = known
         return known
 
-    async def informed_watch(self, assignment: Assignment) -> Watch:
+    async def informed_watch(
+        self, assignment: Assignment, environment: Mapping[str, str] | None = None
+    ) -> Watch:
         """Return what is known of the agent, with the secrets that nothing of it may show."""
         watch = self.watch(assignment)
         # The agent still has what was in the Secret before somebody changed it.
-        values = await hidden_values(assignment, self._outside)
+        values = await hidden_values(assignment, self._outside, environment)
         watch.redactor = watch.redactor.with_secrets(values)
         return watch
 
@@ -151,9 +153,9 @@ class Follower(Warden):
         """Start the agent unless it was started, and follow it to its end."""
         paths = await self.paths(assignment)
         if assignment.run.agent_started_at is None:
-            async with ahead(environment_of(assignment, self._outside)) as secrets:
-                watch = await self.informed_watch(assignment)
-                pulse = await self._start(assignment, paths, await secrets)
+            secrets = await environment_of(assignment, self._outside)
+            watch = await self.informed_watch(assignment, secrets)
+            pulse = await self._start(assignment, paths, secrets)
             watch.take(pulse, self._outside.clock.now())
             # From now on nobody may start it again: the pass writes that down.
             self._on_news(assignment)

@@ -227,5 +227,6 @@ def move_in(paths: RunPaths, fresh: str) -> str:
         f"if [ -d {work} ]; then [ -d {new}/.git ] || mv {work}/.git {new}/.git; "
         f"mv {work} {new}.old; fi; mv {new} {work}; fi; "
         f"{_GIT} -C {work} rev-parse HEAD >{done}.new; mv {done}.new {done}; fi; "
-        f"rm -rf {new}; find {old} -exec rm -rf {{}} + 2>/dev/null || :; cat {done}"
+        f"[ ! -e {new} ] || rm -rf {new}; find {old} -exec rm -rf {{}} + 2>/dev/null || :; "
+        f'read -r REPLY <{done}; echo "$REPLY"'
     )
