@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from issuesandbox.api.status import Phase
-from issuesandbox.api.status_sandbox import IntentKind
 from issuesandbox.domain import steps_ending as ending
 from issuesandbox.domain import steps_keeping as keeping
 from issuesandbox.domain import steps_making as making
@@ -31,6 +30,7 @@ from issuesandbox.domain.situation import Situation
 from issuesandbox.domain.states import AT_REST, Sight, is_live, sight_of, sight_of_state
 from issuesandbox.domain.table import REVIVALS, REVIVING, TABLE, Cell, Step
 from issuesandbox.domain.timings import Timings
+from issuesandbox.domain.waiting import end_of_wait
 
 
 def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings) -> Plan:
@@ -116,22 +116,13 @@ _SIGHT_OF_HOLDER = {
 
 
 def _overdue(situation: Situation, cell: Cell) -> bool:
-    if cell.limit is None:
-        return False
-    limit: timedelta = getattr(situation.timings, cell.limit)
-    if cell.limit == "start_limit":
-        limit = situation.desired.start_limit or limit
-    memory = situation.desired.memory
-    began = memory.state_since
-    if cell.step is Step.RECOVER:
-        intent = memory.intent
-        began = intent.at if intent and intent.kind is IntentKind.RECOVER else None
+    desired, memory = situation.desired, situation.desired.memory
     if cell.step is Step.START:
-        began = memory.start_asked_at
-        fell_back = began is not None and sight_of_state(memory.state) not in AT_REST
-        if memory.failed_starts + fell_back >= _START_TRIES:
+        fell_back = memory.start_asked_at and sight_of_state(memory.state) not in AT_REST
+        if memory.failed_starts + bool(fell_back) >= _START_TRIES:
             return True
-    return began is not None and situation.now - began >= limit
+    end = end_of_wait(cell, memory, desired.start_limit, situation.timings)
+    return end is not None and end <= situation.now
 
 
 # How often a start may be refused, or be without a lasting effect.

@@ -109,6 +109,28 @@ def test_a_state_that_has_to_end_says_when_and_what_happens_then() -> None:
     assert "after that: delete, then create the next attempt." in told
 
 
+def test_a_sandbox_without_a_state_says_so_and_when_it_is_given_up() -> None:
+    # R6
+    box = {**BOX, "stateSince": "2029-12-31T23:59:00Z"}
+    told = answer(body(phase="Booting", conditions=[READY], sandbox=box), Surroundings(NOW))
+    assert "may be without a state until 2030-01-01T00:04:00Z, in 4m (create_limit)" in told
+
+
+def test_the_start_limit_is_that_of_the_resource() -> None:
+    box = {**BOX, "state": "starting", "stateSince": "2029-12-31T23:59:00Z"}
+    resource = body(phase="Booting", conditions=[READY], sandbox=box)
+    resource["spec"]["sandbox"] = {"startTimeout": "5m"}
+    assert "until 2030-01-01T00:04:00Z, in 4m (start_limit)" in answer(resource, Surroundings(NOW))
+
+
+def test_the_limit_of_a_start_counts_from_when_it_was_asked_for() -> None:
+    box = {**BOX, "state": "stopped", "stateSince": "2029-12-30T00:00:00Z"}
+    resource = body(phase="Booting", conditions=[READY], sandbox=box)
+    assert "may be stopped" not in answer(resource, Surroundings(NOW))
+    box["startAskedAt"] = "2029-12-31T23:59:00Z"
+    assert "may be stopped until 2030-01-01T00:02:00Z, in 2m" in answer(resource, Surroundings(NOW))
+
+
 def test_limits_are_those_of_the_stored_settings() -> None:
     box = {**BOX, "state": "starting", "stateSince": "2029-12-31T23:59:00Z"}
     settings = {"ISSUESANDBOX_TIMINGS": '{"start_limit": "10m"}'}

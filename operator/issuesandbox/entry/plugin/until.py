@@ -19,6 +19,7 @@ from issuesandbox.domain.model import Memory, Want
 from issuesandbox.domain.states import sight_of_state
 from issuesandbox.domain.table import TABLE
 from issuesandbox.domain.timings import Timings
+from issuesandbox.domain.waiting import end_of_wait
 from issuesandbox.domain.wanted import Wanted, facts_of, wanted
 from issuesandbox.engine.reading import memory_of
 from issuesandbox.entry.plugin.cluster import Body
@@ -104,7 +105,9 @@ def waits(body: Body, rules: Rules, now: datetime) -> Iterator[str]:
     admitted = conditions_of(body).get("Admitted", {}).get("status") != "False"
     facts = facts_of(resource, memory, _policy(resource), rules.timings, admitted=admitted)
     wish = wanted(facts, rules.timings, now)
-    yield from _limit(memory, wish, rules.timings, now)
+    sandbox = resource.spec.sandbox
+    start_limit = sandbox.start_timeout if sandbox is not None else None
+    yield from _limit(memory, wish, start_limit, rules.timings, now)
     yield from _landing(memory, rules.timings, now)
     if wish.until is None or wish.until <= now:
         return
@@ -130,18 +133,19 @@ def _asks_again(body: Body, timings: Timings) -> Iterator[str]:
     yield f"Daytona is asked again every {span(gap)}; nothing is changed until then."
 
 
-def _limit(memory: Memory, wish: Wanted, timings: Timings, now: datetime) -> Iterator[str]:
-    if memory.sandbox_id is None or memory.state is None or memory.state_since is None:
+def _limit(
+    memory: Memory, wish: Wanted, start_limit: timedelta | None, timings: Timings, now: datetime
+) -> Iterator[str]:
+    if memory.sandbox_id is None:
         return
     cell = TABLE[sight_of_state(memory.state)].cell(wish.want)
-    if cell.limit is None:
-        return
-    length: timedelta = getattr(timings, cell.limit)
-    end = memory.state_since + length
-    yield (
-        f"The sandbox may be {memory.state} until {_at(end, now)} ({cell.limit}); "
-        f"after that: {cell.late}."
-    )
+    end = end_of_wait(cell, memory, start_limit, timings)
+    if end is not None:
+        state = memory.state or "without a state"
+        yield (
+            f"The sandbox may be {state} until {_at(end, now)} ({cell.limit}); "
+            f"after that: {cell.late}."
+        )
 
 
 def _landing(memory: Memory, timings: Timings, now: datetime) -> Iterator[str]:
