@@ -230,3 +230,20 @@ async def test_a_resource_that_the_cache_lost_is_read_again_by_the_next_list() -
         resync.cancel()
         with suppress(asyncio.CancelledError):
             await resync
+
+
+async def test_a_delete_that_the_watch_missed_is_found_by_the_next_list() -> None:
+    intake, cache, queue = intake_of(Listed("one"))
+    for name in ("one", "ghost"):
+        intake.receive(None, body_of(5, name))
+    resync = asyncio.create_task(intake.run_resync())
+    try:
+        async with asyncio.timeout(10):
+            await intake.complete()
+        assert cache.get(key_of("ghost")) is None
+        assert cache.get(key_of("one")) is not None
+        assert queue.depth == 2, "what was kept for it is dropped by a last pass"
+    finally:
+        resync.cancel()
+        with suppress(asyncio.CancelledError):
+            await resync

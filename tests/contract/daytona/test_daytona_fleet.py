@@ -1,0 +1,76 @@
+"""The fleet view over the wire: every page of our own and nothing else, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from daytona_admin import KEY, Admin
+
+from issuesandbox.adapters.daytona.sandboxes import DaytonaSandboxes
+from issuesandbox.api.names import LABEL_UID
+from issuesandbox.clock import SystemClock
+from issuesandbox.domain.naming import installation_labels
+from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.fleet import Fleet
+from issuesandbox.local.daytona.server import Simulator
+
+# More than two pages.
+OWN = 410
+
+
+@pytest.fixture
+async def fleet(simulator: Simulator, admin: Admin) -> AsyncIterator[Fleet]:
+    ours, theirs = installation_labels("ours"), installation_labels("theirs")
+    await admin.plant(name="own-{n}", count=OWN, labels={**ours, LABEL_UID: "uid-own"})
+    await admin.plant(name="theirs-{n}", count=3, labels={**theirs, LABEL_UID: "uid-theirs"})
+    await admin.plant(name="nobodys")
+    sandboxes = DaytonaSandboxes(simulator.url, KEY, Timings())
+    yield Fleet(sandboxes, "ours", Timings(), SystemClock())
+    await sandboxes.close()
+
+
+async def lists(admin: Admin) -> int:
+    return sum(each.get("kind") == "sandbox.list" for each in await admin.journal())
+
+
+async def test_a_tick_costs_one_call_for_each_page_of_our_own(fleet: Fleet, admin: Admin) -> None:
+    await fleet.refresh(lambda uid: None)
+    assert await lists(admin) == 3
+    view = fleet.view
+    assert view is not None
+    assert (view.size, set(view.by_uid)) == (OWN, {"uid-own"})
+    assert len({each.id for each in view.by_uid["uid-own"]}) == OWN
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+async def test_a_page_that_fails_voids_the_whole_view(
+    fleet: Fleet, admin: Admin, page: int
+) -> None:
+    await fleet.refresh(lambda uid: None)
+    before, woken = fleet.view, list[str]()
+    await admin.call("POST", "/sandboxes/own-0/destroy")
+    await admin.fault("failing_page", "sandbox.list", page=page, count=1)
+    await fleet.refresh(woken.append)
+    assert fleet.view is before, "neither a part nor an empty one"
+    assert (fleet.failures, woken) == (1, [])
+    await fleet.refresh(woken.append)
+    assert fleet.view is not None
+    assert (fleet.view.size, woken) == (OWN - 1, ["uid-own"])
+
+
+async def test_a_view_cannot_be_changed(fleet: Fleet) -> None:
+    await fleet.refresh(lambda uid: None)
+    view = fleet.view
+    assert view is not None
+    with pytest.raises(TypeError):
+        view.by_uid["uid-own"] = ()  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        view.size = 0  # type: ignore[misc]
+
+
+async def test_one_item_that_cannot_be_read_hides_no_other(fleet: Fleet, admin: Admin) -> None:
+    await admin.fault("poison_item", "sandbox.list", how="type", count=1)
+    await fleet.refresh(lambda uid: None)
+    assert fleet.view is not None
+    assert fleet.view.size == OWN - 1
