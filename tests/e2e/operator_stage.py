@@ -16,6 +16,9 @@ import pytest
 import yaml
 from plain_api import create
 
+from issuesandbox.api.names import SETTINGS_MAP
+from issuesandbox.clock import SystemClock
+from issuesandbox.entry.plugin.why import Surroundings, reasons
 from issuesandbox.local.checker.guard import Guard
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.control_plane.ports import LOOPBACK, free_ports
@@ -177,17 +180,24 @@ class Stage:
 
     async def api(self, method: str, path: str, body: Any = None, missing: Any = None) -> Any:
         """Send a request to the API server as the administrator."""
+        text = await self.plain(method, path, body, missing is not None)
+        return json.loads(text) if text else missing
+
+    async def plain(
+        self, method: str, path: str, body: Any = None, may_be_missing: bool = False
+    ) -> str:
+        """Send a request as the administrator, and return the answer as it is."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self.access.token}", "Content-Type": kind}
         data = json.dumps(body) if body is not None else None
         url = self.access.server + path
         trust = ssl.create_default_context(cafile=self.access.ca)
         async with self.http.request(method, url, data=data, headers=headers, ssl=trust) as answer:
-            if answer.status == 404 and missing is not None:
-                return missing
+            if answer.status == 404 and may_be_missing:
+                return ""
             text = await answer.text()
             assert answer.status < 300, f"{method} {path}: {answer.status} {text}"
-            return json.loads(text)
+            return text
 
     async def admin(self, method: str, path: str, body: Any = None) -> Any:
         """Call the simulator's admin API."""
@@ -233,10 +243,24 @@ class Stage:
 
     async def daytona_delete(self, sandbox: str) -> None:
         """Delete a sandbox as a person does in Daytona's dashboard."""
+        await self._as_a_person("DELETE", sandbox)
+
+    async def daytona_post(self, sandbox: str, verb: str) -> None:
+        """Stop or pause a sandbox as a person does in Daytona's dashboard."""
+        await self._as_a_person("POST", f"{sandbox}/{verb}")
+
+    async def _as_a_person(self, method: str, path: str) -> None:
         headers = {"Authorization": f"Bearer {DEFAULT_KEY}"}
-        url = f"{self.simulator.url}/sandbox/{sandbox}"
-        async with self.http.delete(url, headers=headers) as answer:
+        url = f"{self.simulator.url}/sandbox/{path}"
+        async with self.http.request(method, url, headers=headers) as answer:
             assert answer.status < 300, await answer.text()
+
+    async def why(self, name: str) -> str:
+        """Return what `kubectl isb why` says of a resource; the verb itself takes seconds."""
+        place = f"/api/v1/namespaces/{self.namespace}/configmaps/{SETTINGS_MAP}"
+        stored = (await self.api("GET", place, missing={})).get("data")
+        around = Surroundings(now=SystemClock().now(), settings=stored)
+        return "\n".join(reasons(await self.get(name), around))
 
     async def plant(self, **sandbox: Any) -> None:
         """Put a sandbox at Daytona that the operator did not make."""

@@ -25,11 +25,11 @@ async def running(stage: Stage) -> str:
     return str(status["sandbox"]["id"])
 
 
-@pytest.mark.parametrize("state", ["stopped", "archived", "paused"])
+@pytest.mark.parametrize("state", ["stopped", "archiving", "archived", "paused"])
 async def test_what_rests_is_started(stage: Stage, state: str) -> None:
     # R4, R8
     before = await running(stage)
-    desired = {"stopped": "stopped", "archived": "archived", "paused": "paused"}[state]
+    desired = "archived" if state == "archiving" else state
     await stage.admin("POST", f"sandboxes/{before}/state", {"state": state, "desired": desired})
 
     async def back() -> bool:
