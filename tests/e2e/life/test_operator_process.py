@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -64,8 +65,12 @@ async def test_one_log_line_per_action_and_no_key_in_it(stage: Stage) -> None:
     status = await stage.until_phase("one", "Idle")
     lines = [line for line in operator.log.read_text().splitlines() if '"action":"create"' in line]
     assert len(lines) == 1
-    for part in ('"issue":"octo/hello#1"', '"attempt":1', '"observed":"absent"', '"reason":'):
-        assert part in lines[0]
+    uid = (await stage.get("one"))["metadata"]["uid"]
+    told = json.loads(lines[0])
+    named = ("uid", "issue", "attempt", "observed", "action", "reason")
+    assert [told[name] for name in named] == [
+        *(uid, "octo/hello#1", 1, "absent", "create", "Creating"),
+    ]
     assert "local-key" not in operator.log.read_text()
     assert status["sandbox"]["id"]
 

@@ -44,7 +44,8 @@ async def test_a_wiped_platform_is_filled_again_without_an_error(stage: Stage) -
     assert not before & after
     items = await stage.api("GET", stage.path())
     events = await stage.api("GET", f"/apis/events.k8s.io/v1/namespaces/{stage.namespace}/events")
-    assert "sandbox is not running" not in str(items).lower() + str(events).lower()
+    logs = "".join(each.log.read_text() for each in stage.operators)
+    assert "sandbox is not running" not in f"{items}{events}{logs}".lower()
 
 
 @pytest.mark.parametrize(
