@@ -23,9 +23,9 @@ test: ## Run every check and test, and say how many ran
 	@$(READY)
 	@exec $(BIN)/python -P .ci/checks.py
 
-crash: ## Kill the operator at every call of a life (an hour)
+crash: ## Kill the operator at every call of a life (half an hour)
 	@$(READY)
-	@ISSUESANDBOX_CRASH=everywhere exec $(BIN)/python -P -m pytest -q \
+	@ISSUESANDBOX_CRASH=everywhere exec $(BIN)/python -P -m pytest -q -n 6 --dist worksteal \
 	  tests/e2e/promises/test_crash.py tests/e2e/runs/test_runs_killed.py tests/unit/runs/test_run_crash.py
 
 stops: ## Stop runs at two hundred instants
@@ -36,9 +36,9 @@ soak: ## Kill one of three operators every 20 s for five minutes while people wo
 	@$(READY)
 	@exec $(BIN)/issuesandbox local soak --replicas 3 --tied
 
-nightly: ## Run the state machine with a hundred thousand examples (hours)
+nightly: ## Run the state machine with a hundred thousand examples (an hour)
 	@$(READY)
-	@HYPOTHESIS_PROFILE=nightly exec $(BIN)/python -P -m pytest -q tests/property
+	@HYPOTHESIS_PROFILE=nightly exec $(BIN)/python -P -m pytest -q -n logical tests/property
 
 bench: ## Measure speed and memory
 	@$(READY)

@@ -28,10 +28,15 @@ def effort() -> settings:
     )
 
 
+def pytest_configure() -> None:
+    """Choose the seeds once: all processes that share the lots must know the same ones."""
+    if os.environ.get("HYPOTHESIS_PROFILE", "ci") != "ci":
+        os.environ.setdefault("HYPOTHESIS_SEED", str(secrets.randbelow(1_000_000) * 1_000))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "lot" in metafunc.fixturenames:
         profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-        first = 0 if profile == "ci" else secrets.randbelow(1_000_000) * 1_000
-        first = int(os.environ.get("HYPOTHESIS_SEED", first))
+        first = int(os.environ.get("HYPOTHESIS_SEED", "0"))
         lots = range(first, first + LOTS[profile])
         metafunc.parametrize("lot", lots, ids=lambda lot: f"seed-{lot}")
