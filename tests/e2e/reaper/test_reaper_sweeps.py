@@ -271,3 +271,24 @@ async def sweeping(
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def test_all_resources_are_listed_in_chunks_of_their_metadata_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {await stage.create(f"issue-{number}", number) for number in range(1, 6)}
+    answers: list[bytes] = []
+    send = stage.requests.send
+
+    async def heard(*args: Any, **options: Any) -> bytes:
+        answers.append(await send(*args, **options))
+        return answers[-1]
+
+    monkeypatch.setattr(stage.requests, "send", heard)
+    monkeypatch.setattr("issuesandbox.adapters.kube.resources._CHUNK", 2)
+    resources = KubeResources(stage.requests, stage.clock, reporter="test")
+    chunks = [chunk async for chunk in resources.uids((stage.namespace,))]
+    assert [len(chunk) for chunk in chunks] == [2, 2, 1]
+    assert {key.uid for chunk in chunks for key in chunk} == made
+    assert len(answers) == len(chunks)
+    assert not any(b'"spec"' in each for each in answers)

@@ -13,7 +13,11 @@ def lookups(runs: RunStage) -> list[tuple[str, str]]:
     """Return how each run came by its sandbox, and which one that is, by the operator's log."""
     log = runs.stage.operators[0].log.read_text()
     lines = [json.loads(line) for line in log.splitlines() if '"run":' in line]
-    return [(each["message"], each["sandbox"]) for each in lines if each["message"] in WAYS]
+    told = [each for each in lines if each["message"] in ("lookup", *WAYS)]
+    pairs = list(zip(told[::2], told[1::2], strict=True))
+    for looked, found in pairs:
+        assert (looked["message"], looked["run"]) == ("lookup", found["run"])
+    return [(found["message"], found["sandbox"]) for _, found in pairs]
 
 
 async def test_a_follow_up_runs_in_the_same_sandbox_and_session(runs: RunStage) -> None:
