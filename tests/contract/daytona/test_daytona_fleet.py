@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
 
 import pytest
-from daytona_admin import KEY, Admin
+from daytona_admin import KEY, Admin, eventually
 
 from issuesandbox.adapters.daytona.sandboxes import DaytonaSandboxes
 from issuesandbox.api.names import LABEL_UID
@@ -31,7 +36,11 @@ async def fleet(simulator: Simulator, admin: Admin) -> AsyncIterator[Fleet]:
 
 
 async def lists(admin: Admin) -> int:
-    return sum(each.get("kind") == "sandbox.list" for each in await admin.journal())
+    return len(await admin.journal(kind="sandbox.list"))
+
+
+async def _more_than(admin: Admin, count: int) -> bool:
+    return await lists(admin) > count
 
 
 async def test_a_tick_costs_one_call_for_each_page_of_our_own(fleet: Fleet, admin: Admin) -> None:
@@ -74,3 +83,32 @@ async def test_one_item_that_cannot_be_read_hides_no_other(fleet: Fleet, admin: 
     await fleet.refresh(lambda uid: None)
     assert fleet.view is not None
     assert fleet.view.size == OWN - 1
+
+
+async def test_only_one_list_is_under_way_however_slow_it_is(
+    simulator: Simulator, admin: Admin
+) -> None:
+    await admin.fault("slow", "sandbox.list", delay=0.2)
+    timings = replace(Timings(), fleet_tick=timedelta(milliseconds=20))
+    sandboxes = DaytonaSandboxes(simulator.url, KEY, timings)
+    fleet = Fleet(sandboxes, "ours", timings, SystemClock())
+    running = asyncio.create_task(fleet.run(lambda uid: None))
+
+    async def five() -> bool:
+        fleet.hurry()
+        return await lists(admin) >= 5
+
+    try:
+        await eventually(five)
+    finally:
+        await admin.clear()
+        count = await lists(admin)
+        # The one under way ends before the loop does.
+        await eventually(lambda: _more_than(admin, count))
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await sandboxes.close()
+    asked = await admin.journal(kind="sandbox.list")
+    spans = [(each["at"] - each["dur_ms"] / 1000, each["at"]) for each in asked]
+    assert all(end <= begin + 0.01 for (_, end), (begin, _) in pairwise(spans)), spans
