@@ -46,9 +46,9 @@ class Ward:
     async def look(self) -> None:
         await self.fleet.refresh(self.woken.append)
 
-    def tell(self, number: int, **status: Any) -> None:
+    def tell(self, number: int, spec: Mapping[str, Any] | None = None, **status: Any) -> None:
         key = ResourceKey("team", f"r{number}", f"u{number}")
-        self.breaker.put(key, {"status": status})
+        self.breaker.put(key, {"spec": spec or {}, "status": status})
 
     def why(self) -> str:
         return self.breaker.why or ""
@@ -126,6 +126,19 @@ async def test_so_do_those_that_are_on_their_way_for_long(
     assert TOO_MANY in ward.why()
     ward.breaker.drop(ResourceKey("team", "r0", "u0"))
     assert ward.why() == ""
+
+
+@pytest.mark.parametrize("limit", [20, 3600])
+async def test_a_start_is_late_by_the_limit_of_its_own_resource(limit: int) -> None:
+    ward = Ward()
+    spec = {"sandbox": {"startTimeout": f"{limit}s"}}
+    for number in range(4):
+        ward.tell(number, spec, sandbox={"state": "starting", "stateSince": ward.moment()})
+    ward.time.seconds += limit / 2 - 1
+    await ward.look()
+    assert ward.why() == ""
+    ward.time.seconds += 1
+    assert TOO_MANY in ward.why(), "before the first of them is replaced"
 
 
 async def test_whoever_is_unwell_in_two_ways_is_one() -> None:

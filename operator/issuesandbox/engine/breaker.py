@@ -9,9 +9,11 @@ can tell how many there are, so nothing is replaced either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
+from issuesandbox.api.durations import Duration
 from issuesandbox.clock import Clock
 from issuesandbox.domain.states import sight_of_state
 from issuesandbox.domain.table import TABLE, Step
@@ -48,9 +50,11 @@ class Breaker:
         cell = TABLE[sight_of_state(sandbox.get("state"))].running
         since = sandbox.get(_BEGAN.get(cell.step, ""))
         if since and cell.limit is not None:
+            limit: timedelta = getattr(self._timings, cell.limit)
+            if cell.limit == "start_limit":
+                limit = _own_start_limit(body) or limit
             # Half of its limit: they come one by one, and each that is replaced is well again.
-            limit = getattr(self._timings, cell.limit) / 2
-            self._late_at[key.uid] = datetime.fromisoformat(since) + limit
+            self._late_at[key.uid] = datetime.fromisoformat(since) + limit / 2
 
     def drop(self, key: ResourceKey) -> None:
         """Forget a resource that is gone."""
@@ -75,3 +79,10 @@ class Breaker:
         if self.is_open:
             return "so many are unwell at once that it must be Daytona's trouble"
         return None
+
+
+def _own_start_limit(body: Mapping[str, Any]) -> timedelta | None:
+    sandbox = (body.get("spec") or {}).get("sandbox") or {}
+    with suppress(ValueError):  # of another version than this program
+        return Duration(sandbox["startTimeout"]) if sandbox.get("startTimeout") else None
+    return None
