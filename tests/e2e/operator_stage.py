@@ -16,7 +16,7 @@ import pytest
 import yaml
 from plain_api import create
 
-from issuesandbox.api.names import SETTINGS_MAP
+from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER, SETTINGS_MAP
 from issuesandbox.clock import SystemClock
 from issuesandbox.entry.plugin.why import Surroundings, reasons
 from issuesandbox.local.checker.guard import Guard
@@ -117,13 +117,19 @@ class Stage:
         except aiohttp.ClientError:
             return False
 
-    async def apply(self, name: str, number: int = 1, **spec: Any) -> None:
-        """Create a resource for `octo/hello#number`."""
+    async def apply(
+        self, name: str, number: int = 1, *, announced: bool = False, **spec: Any
+    ) -> None:
+        """Create a resource for `octo/hello#number`, as a user does or as the adapter does."""
         issue = {"repository": "octo/hello", "number": number, **spec.pop("issue", {})}
+        metadata: dict[str, Any] = {"name": name, "namespace": self.namespace}
+        if announced:
+            metadata["finalizers"] = [FINALIZER]
+            metadata["annotations"] = {ANNOTATION_ANNOUNCED: f"claude-issue-{number}"}
         body = {
             "apiVersion": "issuesandbox.dev/v1alpha1",
             "kind": "IssueSandbox",
-            "metadata": {"name": name, "namespace": self.namespace},
+            "metadata": metadata,
             "spec": {"issue": issue, **spec},
         }
         await self.api("POST", self.path(), body)

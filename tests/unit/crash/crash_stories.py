@@ -18,6 +18,13 @@ def create(world: World, **spec: Any) -> None:
     world.kube.create(*PLACE, {"issue": {"repository": "octo/hello", "number": 7}, **spec})
 
 
+def create_announced(world: World) -> None:
+    """Make a resource as the webhook adapter does, when an operator has long been in charge."""
+    world.live(60.0)
+    spec = {"issue": {"repository": "octo/hello", "number": 7}}
+    world.kube.create(*PLACE, spec, announced="claude-issue-7")
+
+
 def create_orphaning(world: World) -> None:
     create(world, deletionPolicy="Orphan")
 
@@ -90,6 +97,8 @@ STORIES: dict[str, tuple[Step, ...]] = {
         delete,
     ),
     "collision": (plant_foreign, create, break_for_good, wipe_status, delete),
+    "announced": (create_announced, vanish, wipe_status, want_stopped, want_running, delete),
+    "announced, collision": (plant_foreign, create_announced, break_for_good, wipe_status, delete),
     "cleanup": (create_for_runs, fail_run, run_again, succeed, grow_old),
     "adoption": (create_orphaning, delete, create, vanish, delete),
 }

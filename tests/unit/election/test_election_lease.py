@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -362,13 +362,23 @@ async def test_a_hold_that_lapses_while_it_is_renewed_is_heard_as_lost_and_won_a
     time, heard = FakeTime(), list[bool]()
     leases: Any = SlowLook(time, short.lease_hold.total_seconds())
     elector = Elector("leader", "node", leases, short, FakeClock(time))
-    running = asyncio.create_task(elector.run(heard.append))
+    since: list[datetime | None] = []
+
+    def hear(won: bool) -> None:
+        heard.append(won)
+        since.append(elector.held_since)
+
+    running = asyncio.create_task(elector.run(hear))
     async with asyncio.timeout(10):
         while len(heard) < 3:
             await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert heard[:3] == [True, False, True]
+    first, _, again = since[:3]
+    assert first is not None
+    assert again is not None
+    assert first < again, "between the two another replica may have acted"
 
 
 def test_two_processes_on_one_host_have_different_identities() -> None:

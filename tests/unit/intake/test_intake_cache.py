@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from issuesandbox.domain.sandbox import SandboxId, SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.cache import ResourceCache, is_settled
 from issuesandbox.engine.intake import Intake
@@ -40,6 +41,31 @@ def key_of(name: str = "one") -> ResourceKey:
 
 
 SETTLED: dict[str, Any] = {"observedGeneration": 1, "conditions": [READY]}
+
+
+SANDBOX = {"sandbox": {"id": "sb-1", "state": "started"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "shown", "news"),
+    [
+        (SETTLED | SANDBOX, [("sb-1", "started")], False),
+        (SETTLED | SANDBOX, [("sb-1", "stopped")], True),
+        (SETTLED | SANDBOX, [("sb-2", "started")], True),
+        (SETTLED | SANDBOX, [("sb-1", "started"), ("sb-2", "started")], True),
+        (SETTLED | SANDBOX, [], True),
+        (SETTLED, [("sb-1", "started")], True),
+        (SANDBOX, [("sb-1", "started")], True),
+    ],
+)
+async def test_a_list_is_news_where_it_shows_what_the_status_does_not_say(
+    status: dict[str, Any], shown: list[tuple[str, str]], news: bool
+) -> None:
+    intake, _, _ = intake_of(Listed())
+    intake.receive("ADDED", body_of(1, **status))
+    views = tuple(SandboxView(id=SandboxId(name), name="", state=state) for name, state in shown)
+    assert intake.is_news("uid-one", views) is news
+    assert not intake.is_news("uid-of-nobody", views)
 
 
 RUNNING = {"id": "r1", "phase": "Executing", "trigger": "1"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from webhook_values import NOON, STRANGER, issue, managed, resource
 
+from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER
 from issuesandbox.domain.webhook.issue import Person
 from issuesandbox.domain.webhook.live import MANAGER, foreign_paths, read_live
 from issuesandbox.domain.webhook.orders import Act, Order
@@ -36,6 +37,22 @@ def test_a_new_resource_is_the_template_and_the_issue() -> None:
     assert made["spec"]["sandbox"] == {"snapshot": "base"}
     assert made["spec"]["run"] == {**RUN, "trigger": issue().trigger}
     assert "trigger" not in RUN
+    assert made["metadata"]["finalizers"] == [FINALIZER]
+    assert made["metadata"]["annotations"][ANNOTATION_ANNOUNCED] == "claude-issue-77"
+
+
+def test_a_change_leaves_on_what_the_operator_relies_on() -> None:
+    body = resource([OURS])
+    body["metadata"] |= {
+        "finalizers": ["example.com/other", FINALIZER],
+        "annotations": {ANNOTATION_ANNOUNCED: "claude-issue-1"},
+    }
+    applied, _ = render_change(RUNNING, body, TEMPLATE)
+    assert applied["metadata"]["finalizers"] == [FINALIZER]
+    assert applied["metadata"]["annotations"][ANNOTATION_ANNOUNCED] == "claude-issue-1"
+    released, _ = render_change(RUNNING, resource([OURS]), TEMPLATE)
+    assert "finalizers" not in released["metadata"], "what was taken off stays off"
+    assert ANNOTATION_ANNOUNCED not in released["metadata"]["annotations"]
 
 
 def test_the_issues_fields_fit_the_resources_limits() -> None:
