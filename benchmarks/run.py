@@ -183,19 +183,30 @@ async def _load(stage: Stage, plan: Plan, wanted: Sequence[str]) -> dict[str, An
                 await _round(stage, name, times, found[name], (with_burst, plan.burst))
         _say(f"{size} resources, idle")
         found["operator"]["idle"] = await _idle(stage, plan, largest=size == plan.sizes[-1])
-    floor = await _floor(stage, plan) if "load" in wanted else []
-    return {"sizes": sizes, "burst": burst, "empty": stage.empty, "announced": floor}
+    by_hand = await _by_hand(stage, plan) if "load" in wanted else {}
+    return {"sizes": sizes, "burst": burst, "empty": stage.empty, "by_hand": by_hand}
 
 
-async def _floor(stage: Stage, plan: Plan) -> list[load.Figures]:
-    """Measure the baseline that writes its intent down first, with the largest fleet present."""
-    _say("the baseline that announces")
-    rounds, times = [], Times.of(plan, largest=False)
+async def _by_hand(stage: Stage, plan: Plan) -> dict[str, list[load.Figures]]:
+    """Measure what users apply, which nobody announced, with the largest fleet present.
+
+    The baseline writes its intent down first, as the operator has to.
+    """
+    _say("resources applied by hand")
+    found: dict[str, list[load.Figures]] = {"operator": [], "baseline": []}
+    times = Times.of(plan, largest=False)
     for _ in range(plan.rounds):
-        async with stage.baseline(announce=True) as program:
-            await load.start(stage, program)
-            rounds.append(await load.steady(stage, times.steady, times.warm_up))
-    return rounds
+        for name, running in (
+            ("baseline", stage.baseline(announce=True)),
+            ("operator", stage.operator()),
+        ):
+            async with running as program:
+                await load.start(stage, program, settle=name == "operator")
+                if name == "operator":
+                    program.toggle_probes()
+                figures = await load.steady(stage, times.steady, times.warm_up, announced=False)
+                found[name].append(figures)
+    return found
 
 
 async def _round(
