@@ -64,9 +64,9 @@ async def test_work_that_the_remote_refuses_is_kept_as_a_patch(save: str, tmp_pa
     assert "+a" in world.kube.config_maps[run["savedWork"]["ref"]]["patch"]
 
 
-async def test_a_stop_between_two_tries_opens_no_pull_request(tmp_path: Path) -> None:
+async def test_a_stop_during_the_push_opens_no_pull_request(tmp_path: Path) -> None:
     world = await World.build(tmp_path / "world", run={"agent": WORKS})
-    run = await finished(world, Wire(named="open_pull", interruption=world.stop))
+    run = await finished(world, Wire(named="push", interruption=world.stop))
     assert (run["outcome"], run["reason"]) == ("Cancelled", "TooLateToStop")
     assert len(world.hub.pushes) == 1
     assert world.hub.pulls == []

@@ -8,6 +8,7 @@ that somebody else moved is left alone.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
 from issuesandbox.api.spec import DesiredState
@@ -33,7 +34,7 @@ from issuesandbox.ports.resources import ResourceKey
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What has to be known to open or update a pull request; looked for beside the push."""
+    """What has to be known to open or update a pull request."""
 
     base: str
     known: PullView | None
@@ -47,10 +48,12 @@ class Publisher:
         self._collector = collector
         self._saver = Saver(outside, collector)
         self._rights: dict[ResourceKey, tuple[str, str, Token]] = {}
+        self._ways: dict[ResourceKey, tuple[str, _Way]] = {}
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the right to push for a resource."""
         self._rights.pop(key, None)
+        self._ways.pop(key, None)
 
     async def authorize(self, assignment: Assignment) -> Ending | None:
         """Get the right to push, before the push is decided; an `Ending` if there is none."""
@@ -60,13 +63,15 @@ class Publisher:
             text = f"The work cannot be pushed: {error}"
             return Ending(Outcome.FAILED, reason_of(error, "PublishDenied"), text)
         self._rights[assignment.key] = (assignment.run.id, url, token)
+        with suppress(CallError):
+            self._ways[assignment.key] = (assignment.run.id, await self._way(assignment))
         return None
 
     async def publish(self, assignment: Assignment) -> Published:
         """Send the push that was decided, then open or update the pull request."""
         run = assignment.run
         assert run.publish is not None, "only a decided push is sent"
-        async with ahead(self._look_for_pull(assignment)) as looked:
+        async with ahead(self._known_way(assignment)) as looked:
             return await self._published(assignment, run.publish, looked)
 
     async def _published(
@@ -141,7 +146,14 @@ class Publisher:
         ending = Ending(Outcome.SUCCEEDED, None, f"See {pull.url}.")
         return Published(ending, pushed=True, pull=_shown(pull))
 
-    async def _look_for_pull(self, assignment: Assignment) -> _Way:
+    async def _known_way(self, assignment: Assignment) -> _Way:
+        """Return what was found while the work was collected, once, or look beside the push."""
+        run_id, way = self._ways.pop(assignment.key, ("", None))
+        return (
+            way if way is not None and run_id == assignment.run.id else await self._way(assignment)
+        )
+
+    async def _way(self, assignment: Assignment) -> _Way:
         """Return where the pull request goes, and the one that is open from the branch."""
         github, repository = self._outside.github, assignment.repository
         if github is None:
@@ -156,7 +168,7 @@ class Publisher:
         repository = assignment.repository
         await asyncio.wait((looked,))
         # A look that failed is repeated, as often as the rest.
-        way = await self._look_for_pull(assignment) if looked.exception() else looked.result()
+        way = await self._way(assignment) if looked.exception() else looked.result()
         order, known = pull_order(assignment.resource, assignment.status, way.base), way.known
         # Right before each try: it may be repeated for a while.
         await self._check_stop(assignment)
