@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from daytona_api_client_async.models.sandbox_state import SandboxState
@@ -139,7 +140,7 @@ def case(sight: Sight) -> tuple[Memory, Observed]:
     if sight in _SEEN_WITHOUT_ONE:
         return _SEEN_WITHOUT_ONE[sight]
     state, changes = _SEEN_AS[sight]
-    return KNOWN, seen(state, **changes)
+    return replace(KNOWN, state=state), seen(state, **changes)
 
 
 NOTHING: list[ActionKind] = []
@@ -228,6 +229,21 @@ def test_a_transition_that_never_ends_is_replaced_at_its_limit(sight: Sight) -> 
     assert kinds(decide(asked, observed, NOW + limit, T)) == expected
 
 
+@pytest.mark.parametrize("sight", LATE, ids=lambda sight: sight.name)
+@pytest.mark.parametrize(
+    "before",
+    [{"state": "started"}, {"sandbox_id": SandboxId("sb-0")}],
+    ids=["another state", "another sandbox"],
+)
+def test_what_is_seen_for_the_first_time_has_not_lasted(
+    sight: Sight, before: dict[str, Any]
+) -> None:
+    # R18: it ran for days, and a moment ago somebody began to stop it, or an answer had no state.
+    memory, observed = case(sight)
+    plan = decide(desired(memory=replace(memory, **before)), observed, NOW + timedelta(days=3), T)
+    assert kinds(plan) == CELLS[sight][0]
+
+
 def test_every_limit_of_the_table_is_tested() -> None:
     limited = {sight for sight, row in TABLE.items() if row.running.limit is not None}
     assert limited == {*LATE, Sight.RECOVERABLE}
@@ -250,13 +266,11 @@ def test_a_recoverable_error_is_recovered_once_and_then_replaced() -> None:
 
 
 def test_a_resource_may_give_a_start_another_limit() -> None:
-    asked = desired(start_limit=timedelta(seconds=5))
-    late = NOW + timedelta(seconds=5)
-    assert kinds(decide(asked, seen("starting"), late, T)) == [
-        ActionKind.WRITE_INTENT,
-        ActionKind.DELETE,
-    ]
-    assert kinds(decide(asked, seen("restoring"), late, T)) == [], "only a start has this limit"
+    late, own = NOW + timedelta(seconds=5), timedelta(seconds=5)
+    for sight, expected in ((Sight.STARTING, REPLACE), (Sight.RESTORING, NOTHING)):
+        memory, observed = case(sight)
+        asked = desired(memory=memory, start_limit=own)
+        assert kinds(decide(asked, observed, late, T)) == expected, "only a start has this limit"
 
 
 def test_after_so_many_broken_sandboxes_it_gives_up_visibly() -> None:

@@ -121,8 +121,16 @@ def _overdue(situation: Situation, cell: Cell) -> bool:
         fell_back = memory.start_asked_at and sight_of_state(memory.state) not in AT_REST
         if memory.failed_starts + bool(fell_back) >= _START_TRIES:
             return True
+    elif cell.step is not Step.RECOVER and not _is_known(situation):
+        return False
     end = end_of_wait(cell, memory, desired.start_limit, situation.timings)
     return end is not None and end <= situation.now
+
+
+def _is_known(situation: Situation) -> bool:
+    """Tell whether the state was seen before: what is new has not lasted, however long the old."""
+    seen, memory = situation.sandbox, situation.desired.memory
+    return seen is None or (seen.id, seen.state) == (memory.sandbox_id, memory.state)
 
 
 # How often a start may be refused, or be without a lasting effect.

@@ -5,12 +5,14 @@ At most three are stuck at a time: of more, the breaker would replace none.
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest_asyncio
 from operator_stage import Stage
 
 from issuesandbox.api.names import SETTINGS_MAP
+from issuesandbox.clock import SystemClock
 
 # Every wait of the table ends soon.
 SHORT = {
@@ -196,8 +198,7 @@ async def test_what_nothing_is_proven_of_is_held_and_says_so(impatient: Stage) -
     await start(stage)
     names = ("resizing", "hibernating", "stopping")
     before = {name: await idle(stage, name, number) for number, name in enumerate(names, 1)}
-    strange = {"kind": "*", "fault": "unknown_state", "sandbox": before["hibernating"]}
-    await stage.fault(**strange)
+    await stage.fault(kind="*", fault="unknown_state", sandbox=before["hibernating"])
     await stick(stage, "stop", before["stopping"])
     await put(stage, before["resizing"], "resizing")
     await stage.patch("stopping", {"spec": {"desiredState": "Stopped"}})
@@ -262,6 +263,27 @@ async def test_an_answer_without_a_state_is_waited_out(impatient: Stage) -> None
     assert len(await made(stage)) == 3
     (deleted,) = {each["sandbox"] for each in await stage.calls("sandbox.delete")}
     assert deleted == before["deleted"]
+
+
+async def test_a_state_that_is_missing_for_a_moment_costs_nothing(impatient: Stage) -> None:
+    # R6, R18: it ran for longer than anything may be without a state.
+    stage = impatient
+    await start(stage, create_limit="2s")
+    before = await idle(stage, "one", 1)
+    since = datetime.fromisoformat((await stage.status("one"))["sandbox"]["stateSince"])
+
+    async def is_long_ago() -> bool:
+        return SystemClock().now() - since > timedelta(seconds=3)
+
+    await stage.until(is_long_ago, "the sandbox to have run for a while")
+    await stage.fault(kind="*", fault="state_missing", sandbox=before, count=2)
+
+    async def struck() -> bool:
+        return await stage.admin("GET", "faults") == []
+
+    await stage.until(struck, "a list and a look without a state")
+    assert (await stage.until_phase("one", "Idle"))["sandbox"]["id"] == before
+    assert await stage.calls("sandbox.delete") == []
 
 
 async def test_one_that_shows_no_state_for_too_long_is_replaced_once(impatient: Stage) -> None:
