@@ -102,6 +102,8 @@ class Network:
     late: list[LateEffect] = field(default_factory=list)
     doomed: dict[int, Fate] = field(default_factory=dict)
     """Fates of calls by their place in the journal."""
+    unasked: set[str] = field(default_factory=set)
+    """What was asked for last in vain, because of a rate limit."""
 
     def writes_since(self, index: int) -> list[Call]:
         """Return the calls after a place in the journal that could change anything."""
@@ -154,6 +156,21 @@ class Line:
         special: dict[Fate, Callable[[], Answer]] | None = None,
     ) -> Answer:
         """Send one call; `special` has the effects of fates that only some calls know."""
+        if call.reads:
+            self.network.unasked.discard(call.target)
+        try:
+            return await self._carried(call, effect, special)
+        except Throttled:
+            if call.reads:
+                self.network.unasked.add(call.target)
+            raise
+
+    async def _carried(
+        self,
+        call: Call,
+        effect: Callable[[], Answer],
+        special: dict[Fate, Callable[[], Answer]] | None,
+    ) -> Answer:
         if self.cut:
             raise Killed
         self.before_sending(call)
