@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster import BenchError, Cluster, encode, until
+from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER
 from issuesandbox.clock import SystemClock
+from issuesandbox.domain.naming import sandbox_name
 from programs import Program
 
 NAMESPACE = "runs"
@@ -61,7 +63,13 @@ class RunWorld:
         body = {
             "apiVersion": "issuesandbox.dev/v1alpha1",
             "kind": "IssueSandbox",
-            "metadata": {"name": name_of(number), "namespace": NAMESPACE},
+            "metadata": {
+                "name": name_of(number),
+                "namespace": NAMESPACE,
+                # As the webhook adapter makes them.
+                "finalizers": [FINALIZER],
+                "annotations": {ANNOTATION_ANNOUNCED: sandbox_name(number)},
+            },
             "spec": spec,
         }
         began = now()

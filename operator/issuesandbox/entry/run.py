@@ -15,6 +15,7 @@ from typing import Any
 import click
 from prometheus_client import CollectorRegistry
 
+from issuesandbox.adapters.kube.backlog import Backlog
 from issuesandbox.adapters.kube.connection import Connection, load_connection
 from issuesandbox.adapters.kube.ledgers import KubeLedgers
 from issuesandbox.adapters.kube.resources import KubeResources
@@ -116,7 +117,8 @@ class Operator:
             books.tally.time(numbers.PASS_TIME, took)
 
         self._queue: WorkQueue[ResourceKey] = WorkQueue(meter=meter, is_urgent=self._cache.urgent)
-        resources = KubeResources(world.requests, clock, reporter=identity)
+        self._backlog = Backlog()
+        resources = KubeResources(world.requests, clock, identity, self._backlog)
         namespaces = settings.watch_namespaces
         newborns = self._newborns = Newborns(self._role.in_charge_since, timings.newborn_margin)
         self.intake = Intake(
@@ -201,6 +203,7 @@ class Operator:
             self._reaper.run(suspects),
             self._tuning.run(self._settings_tick),
             self._lag.run(),
+            self._backlog.run(),
             self.intake.run_resync(),
         )
 

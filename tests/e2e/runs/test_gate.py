@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from run_stage import REPOSITORY, RunStage
-from run_witness import PUSH, clear_faults, fault, kill_operator, opened, pushes, until_gated
+from run_witness import (
+    PUSH,
+    clear_faults,
+    fault,
+    journal,
+    kill_operator,
+    opened,
+    pushes,
+    until_gated,
+)
 
 
 async def test_lost_and_refused_answers_of_github_cost_nothing(runs: RunStage) -> None:
@@ -33,6 +42,35 @@ async def test_lost_and_refused_answers_of_github_cost_nothing(runs: RunStage) -
         assert len(await opened(runs)) == index
         assert len(await runs.comments(number)) == 1
         await clear_faults(runs)
+
+
+async def test_the_last_word_is_said_however_long_github_puts_us_off(runs: RunStage) -> None:
+    await runs.start_operator()
+    number = await runs.run_issue("write a.txt a", "wait 3")
+    await runs.until_agent_runs()
+    await runs.stage.until(lambda: runs.comments(number), "the first word")
+    edit = "issues/update-comment"
+    await fault(runs, "secondary-rate-limit", edit, seconds=1)
+    await fault(runs, "status", edit, status=500, count=None)
+    run = await runs.until_finished()
+    assert (run["outcome"], run.get("reason")) == ("Succeeded", None)
+    await runs.stage.until(lambda: _cleaned_up(runs), "the cleanup")
+
+    async def said() -> bool:
+        (comment,) = await runs.comments(number)
+        return run["pullRequest"]["url"] in comment["body"]
+
+    assert not await said()
+    edits = [each for each in await journal(runs) if each.get("operation") == edit]
+    assert {403, 500} <= {each["status"] for each in edits}
+    # Nothing else happens from now on that could be a reason to write.
+    await clear_faults(runs)
+    await runs.stage.until(said, "the last word", 60)
+    assert (await runs.stage.status("one"))["run"]["outcome"] == "Succeeded"
+
+
+async def _cleaned_up(runs: RunStage) -> bool:
+    return not await runs.stage.sandboxes()
 
 
 async def test_a_pull_request_that_fails_for_good_leaves_the_branch_and_says_so(

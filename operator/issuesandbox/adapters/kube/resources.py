@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from issuesandbox.adapters.kube.backlog import Backlog
 from issuesandbox.adapters.kube.requests import KubeRequests
 from issuesandbox.api.names import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from issuesandbox.clock import Clock
@@ -22,10 +24,17 @@ _REMEMBERED = 1000
 class KubeResources:
     """Every write names the version it was decided on, so that a stale one is refused."""
 
-    def __init__(self, requests: KubeRequests, clock: Clock, reporter: str) -> None:
+    def __init__(
+        self,
+        requests: KubeRequests,
+        clock: Clock,
+        reporter: str,
+        backlog: Backlog | None = None,
+    ) -> None:
         self._requests = requests
         self._clock = clock
         self._reporter = reporter
+        self._backlog = backlog
         self._repeats = _Repeats()
 
     async def patch(
@@ -69,7 +78,7 @@ class KubeResources:
                 query["continue"] = page.metadata.next
 
     async def note(self, key: ResourceKey, event: EventNote) -> None:
-        """Post a Kubernetes Event about the resource; one that repeats itself is counted."""
+        """Post a Kubernetes Event about the resource, later where there is a backlog."""
         now = self._clock.now().isoformat(timespec="microseconds").replace("+00:00", "Z")
         name = _event_name(key, event)
         reference = {
@@ -92,12 +101,20 @@ class KubeResources:
             "note": event.message[:1024],
             "type": "Warning" if event.warning else "Normal",
         }
-        path = f"/apis/events.k8s.io/v1/namespaces/{key.namespace}/events"
+        if self._backlog is None:
+            await self._post(body)
+        else:
+            self._backlog.add(partial(self._post, body))
+
+    async def _post(self, event: Mapping[str, Any]) -> None:
+        """Post an Event; one that repeats itself is counted."""
+        name, namespace = event["metadata"]["name"], event["metadata"]["namespace"]
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         try:
-            await self._requests.send("POST", path, body)
+            await self._requests.send("POST", path, event)
         except Conflict:
-            series = {"count": self._repeats.count(name), "lastObservedTime": now}
-            await self._requests.send("PATCH", f"{path}/{name}", {"series": series})
+            seen = {"count": self._repeats.count(name), "lastObservedTime": event["eventTime"]}
+            await self._requests.send("PATCH", f"{path}/{name}", {"series": seen})
 
     async def _patch(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return _object(await self._requests.send("PATCH", path, body))
