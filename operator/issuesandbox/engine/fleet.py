@@ -35,6 +35,10 @@ _TOLD_OF_AN_OUTAGE = 500
 _BROKEN = frozenset({Sight.BROKEN, Sight.RECOVERABLE, Sight.BUILD_FAILED})
 
 
+def _always(_uid: str, _shown: tuple[SandboxView, ...]) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class FleetView:
     """All our sandboxes as one complete list showed them, by the uid of their resource."""
@@ -98,7 +102,7 @@ class Fleet:
         """Read the next view now instead of at the next tick."""
         self._hurry.set()
 
-    async def run(self, wake: Callable[[str], None], is_news: IsNews) -> None:
+    async def run(self, wake: Callable[[str], None], is_news: IsNews = _always) -> None:
         """Read a view each tick until cancelled; `wake` gets each uid whose sandbox changed.
 
         Most changes are our own, and no news to the resource by the time they are listed.
@@ -114,9 +118,7 @@ class Fleet:
                 async with asyncio.timeout(tick):
                     await self._hurry.wait()
 
-    async def refresh(
-        self, wake: Callable[[str], None], is_news: IsNews = lambda _uid, _shown: True
-    ) -> None:
+    async def refresh(self, wake: Callable[[str], None], is_news: IsNews = _always) -> None:
         """Read one view; if any page fails the old view stays and grows older."""
         started = self._clock.monotonic()
         self._asked_since = self._asked_since or started
@@ -134,7 +136,9 @@ class Fleet:
         self._outage_told = False
         before, was_blind = self._view, self.view is None
         by_uid, broken = await _grouped(listed)
-        elsewhere = sum(is_from_elsewhere(each.labels, self.home) for each in listed)
+        elsewhere = 0
+        async for each in _gently(listed):
+            elsewhere += is_from_elsewhere(each.labels, self.home)
         self._view = FleetView(started, MappingProxyType(by_uid), len(listed), broken, elsewhere)
         # The first view is news of everybody, whose first passes are due anyway.
         changed = await _changed(before.by_uid, by_uid) if before is not None else set[str]()
