@@ -94,6 +94,7 @@ async def test_what_was_deleted_on_purpose_is_not_found_again(hook_stage: Webhoo
         return any("being deleted" in each["body"] for each in await stage.comments(number))
 
     await stage.until(told, "the answer")
+    await stage.let_go()
     stage.clock.tick()
     await stage.say(number, "and thanks", "stranger")
     passes = await stage.passes()

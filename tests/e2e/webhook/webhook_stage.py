@@ -111,6 +111,13 @@ class WebhookStage:
         found: list[dict[str, Any]] = (await self.api("GET", self.path()))["items"]
         return found
 
+    async def let_go(self) -> None:
+        """Do what an operator does at the end of what is being deleted; none runs here."""
+        for each in await self.resources():
+            if "deletionTimestamp" in each["metadata"]:
+                path = f"{self.path()}/{each['metadata']['name']}"
+                await self.api("PATCH", path, {"metadata": {"finalizers": []}})
+
     async def resource(self, number: int) -> dict[str, Any]:
         """Return the only resource of an issue, or an empty object."""
         same = [
