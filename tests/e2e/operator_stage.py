@@ -42,6 +42,20 @@ QUICK = {
     "lease_hold": "2s",
     "lease_retry": "500ms",
 }
+# All the ways in which a create can go wrong.
+CREATE_FAULTS: list[dict[str, Any]] = [
+    {"fault": "lost_answer"},
+    {"fault": "late_effect", "delay": 1.0},
+    {"fault": "row_exists_400"},
+    {"fault": "reset"},
+    {"fault": "status", "status": 500},
+    {"fault": "status", "status": 409},
+]
+
+
+def fault_id(fault: dict[str, Any]) -> str:
+    """Return the name of a test with this fault."""
+    return str(fault["fault"]) + str(fault.get("status", ""))
 
 
 @dataclass
@@ -220,6 +234,10 @@ class Stage:
             text = await answer.text()
             assert answer.status < 300, f"{method} {path}: {answer.status} {text}"
             return text
+
+    async def created(self) -> list[str]:
+        """Return every sandbox that was ever made."""
+        return [each["sandbox"] for each in await self.journal() if each.get("effect") == "created"]
 
     async def calls(self, kind: str) -> list[dict[str, Any]]:
         """Return the requests of one kind."""

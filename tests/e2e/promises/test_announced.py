@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from operator_stage import Stage
+from operator_stage import CREATE_FAULTS, Stage, fault_id
 from plain_api import create_namespace
 
 from issuesandbox.clock import SystemClock
@@ -35,10 +35,6 @@ async def in_charge(stage: Stage, home: str | None = None) -> None:
     await stage.until(long_enough, "the lease to be older than what comes")
 
 
-async def created(stage: Stage) -> list[str]:
-    return [each["sandbox"] for each in await stage.journal() if each.get("effect") == "created"]
-
-
 async def test_nothing_is_written_before_the_create_of_what_its_maker_announced(
     stage: Stage,
 ) -> None:
@@ -46,7 +42,7 @@ async def test_nothing_is_written_before_the_create_of_what_its_maker_announced(
     await in_charge(stage)
     await stage.apply("one", announced=True)
     status = await stage.until_phase("one", "Idle")
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1
     assert "repeatedCreateAt" not in status["sandbox"], "nobody else can have sent it"
     assert (
         "issuesandbox.dev/first-create" not in (await stage.get("one"))["metadata"]["annotations"]
@@ -65,20 +61,10 @@ async def test_three_operators_in_charge_at_once_make_one_sandbox(stage: Stage) 
     await asyncio.gather(*(in_charge(stage, home) for home in homes))
     await stage.apply("one", announced=True)
     await stage.until_phase("one", "Idle")
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"fault": "lost_answer"},
-        {"fault": "late_effect", "delay": 1.0},
-        {"fault": "row_exists_400"},
-        {"fault": "status", "status": 500},
-        {"fault": "status", "status": 409},
-    ],
-    ids=lambda fault: fault["fault"] + str(fault.get("status", "")),
-)
+@pytest.mark.parametrize("fault", CREATE_FAULTS, ids=fault_id)
 async def test_a_create_that_goes_wrong_in_any_way_ends_in_one_sandbox(
     stage: Stage, fault: dict[str, Any]
 ) -> None:
@@ -101,7 +87,7 @@ async def test_an_operator_killed_between_create_and_record_leaves_one_sandbox(
     await stage.apply("one", announced=True)
 
     async def made() -> bool:
-        return bool(await created(stage))
+        return bool(await stage.created())
 
     await stage.until(made, "the create")
     victim = stage.operators.pop()
@@ -110,7 +96,7 @@ async def test_an_operator_killed_between_create_and_record_leaves_one_sandbox(
     await stage.start_operator(ISSUESANDBOX_TIMINGS=TIMINGS)
     await stage.until_phase("one", "Idle")
     assert [each["name"] for each in await stage.sandboxes()] == ["claude-issue-1"]
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1
 
 
 async def test_a_resource_deleted_while_its_create_is_in_flight_leaves_nothing(
@@ -145,4 +131,4 @@ async def test_a_queue_is_not_jumped_by_what_was_announced_while_nobody_was_in_c
         return waiting.count("Queued") == 2 and phases.count("Idle") == 1
 
     await stage.until(one_is_served_and_two_wait, "one to be served and two to wait")
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1

@@ -8,12 +8,8 @@ import signal
 from typing import Any
 
 import pytest
-from operator_stage import Stage
+from operator_stage import CREATE_FAULTS, Stage, fault_id
 from plain_api import create_namespace
-
-
-async def created(stage: Stage) -> list[str]:
-    return [each["sandbox"] for each in await stage.journal() if each.get("effect") == "created"]
 
 
 async def test_three_operators_that_all_act_and_fifty_events_make_one_sandbox(
@@ -33,7 +29,7 @@ async def test_three_operators_that_all_act_and_fifty_events_make_one_sandbox(
         )
     )
     await stage.until_phase("one", "Idle")
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1
 
 
 async def test_two_resources_for_one_issue_never_share_or_double_the_sandbox(stage: Stage) -> None:
@@ -47,7 +43,7 @@ async def test_two_resources_for_one_issue_never_share_or_double_the_sandbox(sta
         return (await stage.condition("second", "Admitted")).get("reason") == "DuplicateIssue"
 
     await stage.until(refused, "the duplicate to be named")
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1
     await stage.delete("second")
     await stage.until_gone("second")
     assert [each["state"] for each in await stage.sandboxes()] == ["started"]
@@ -76,18 +72,7 @@ async def test_a_leftover_of_a_gone_resource_is_adopted(stage: Stage) -> None:
     assert (await stage.status("again"))["sandbox"]["id"] == sandbox["id"]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"fault": "lost_answer"},
-        {"fault": "late_effect", "delay": 1.0},
-        {"fault": "row_exists_400"},
-        {"fault": "reset"},
-        {"fault": "status", "status": 500},
-        {"fault": "status", "status": 409},
-    ],
-    ids=lambda fault: fault["fault"] + str(fault.get("status", "")),
-)
+@pytest.mark.parametrize("fault", CREATE_FAULTS, ids=fault_id)
 async def test_a_create_that_goes_wrong_in_any_way_ends_in_one_sandbox(
     stage: Stage, fault: dict[str, Any]
 ) -> None:
@@ -118,7 +103,7 @@ async def test_an_operator_killed_while_it_creates_leaves_one_sandbox(stage: Sta
     await stage.start_operator()
     await stage.until_phase("one", "Idle")
     assert [each["name"] for each in await stage.sandboxes()] == ["claude-issue-1"]
-    assert len(await created(stage)) == 1
+    assert len(await stage.created()) == 1
 
 
 async def test_a_resource_deleted_while_its_create_is_in_flight_leaves_nothing(
