@@ -93,7 +93,8 @@ class RunWorld:
             status = await self.status(number)
             return status if status.get("run", {}).get("phase") == "Finished" else None
 
-        status = await until(finished, f"run {number} to finish", seconds, poll=0.1)
+        # Seldom: each look costs the API server what it then lacks for the run.
+        status = await until(finished, f"run {number} to finish", seconds, poll=0.5)
         assert status is not None
         return status
 

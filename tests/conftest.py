@@ -10,6 +10,11 @@ from collections.abc import AsyncIterator, Iterator
 import psutil
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
+
+# How fast an example is says how busy the machine is, not whether it is right.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # Every process that a test starts inherits it, and so does what that one leaves to its own fate.
 MARKER = "ISSUESANDBOX_TESTS"

@@ -36,6 +36,7 @@ QUICK = {
     "unknown_check": "300ms",
     "deletion_retry": "200ms",
     "create_timeout": "5s",
+    "create_retry": "200ms",
     "landing_margin": "1s",
     "refused_check": "1s",
     "lease_duration": "3s",
@@ -246,6 +247,11 @@ class Stage:
     async def happenings(self) -> int:
         """Return how many requests and state changes the simulator has seen."""
         return int((await self.admin("GET", "health"))["seq"])
+
+    async def moments(self) -> int:
+        """Return how much has happened at the simulator, and to resources: where a kill may hit."""
+        assert self.guard.recorder is not None, "the checker watches while a test runs"
+        return await self.happenings() + self.guard.recorder.told
 
     @staticmethod
     def timings(**changes: str) -> str:

@@ -75,6 +75,14 @@ class Starts(Enum):
     REFUSED = "they are refused"
 
 
+class Tells(Enum):
+    """What its answers tell of states."""
+
+    TRUTH = "the truth"
+    NOTHING = "nothing: there is no such field"
+    RIDDLES = "words that nobody knows"
+
+
 @dataclass(slots=True)
 class Row:
     """One sandbox, with all that it ever looked like."""
@@ -138,6 +146,7 @@ class FakeDaytona:
         self.keeps_names = False
         """Whether a deletion that was accepted does not free the name."""
         self.starts = Starts.WORK
+        self.tells = Tells.TRUTH
         self.witness: Callable[[str, Row], None] = lambda verb, row: None
         """Told of every change that a call made, right after it."""
 
@@ -175,7 +184,13 @@ class FakeDaytona:
             self._answers[asked] = (now, view)
         if view is None:
             raise NotFound(f"Sandbox with ID or name {id_or_name} not found")
-        return view
+        return self._told(view)
+
+    def _told(self, view: SandboxView) -> SandboxView:
+        if self.tells is Tells.TRUTH:
+            return view
+        shown = None if self.tells is Tells.NOTHING else f"{view.state}_anew"
+        return msgspec.structs.replace(view, state=shown)
 
     def _find(self, id_or_name: str) -> SandboxView | None:
         youngest = self._time.seconds - (SHY_FOR if self.shy else 0.0)
@@ -200,7 +215,7 @@ class FakeDaytona:
             return ()
         seen = [row.at(self._time.seconds - self.list_lag) for row in self.rows.values()]
         return tuple(
-            view
+            self._told(view)
             for view in seen
             if view
             and view.organization_id == self.organization

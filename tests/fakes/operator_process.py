@@ -18,6 +18,7 @@ from tests.fakes.wire import Drive, Killed, Line, Network
 from issuesandbox.adapters.kube.server_clock import ServerClock
 from issuesandbox.api.names import FINALIZER
 from issuesandbox.domain.admission import Limits
+from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.admission import AdmissionDesk
 from issuesandbox.engine.breaker import Breaker
@@ -29,6 +30,8 @@ from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.observe import Observer
 from issuesandbox.engine.reading import Reader, Views
 from issuesandbox.engine.reconcile import Ports, Reconciler
+from issuesandbox.engine.runs.driver import RunDriver
+from issuesandbox.engine.runs.steps import Steps
 from issuesandbox.engine.workqueue import WorkQueue
 from issuesandbox.ports.errors import CallError
 from issuesandbox.ports.resources import ResourceKey
@@ -62,6 +65,7 @@ class OperatorProcess:
         timings: Timings,
         *,
         alone: bool = False,
+        steps: Steps | None = None,
     ) -> None:
         self.machine_clock = clock
         self.clock = ServerClock(clock)
@@ -91,8 +95,10 @@ class OperatorProcess:
         )
         self._newborns = Newborns(lambda _: in_charge_since, timings.newborn_margin)
         views = Views(self._fleet, admission(desk, lambda: True), newborns=self._newborns)
+        # What runs do goes on beside the passes, so the test must have a loop then.
+        runs = RunDriver(steps, self.agenda.add, timings, RunLimits()) if steps else None
         self._reconciler = Reconciler(
-            Ports(sandboxes, resources, self.clock, newborns=self._newborns),
+            Ports(sandboxes, resources, self.clock, runs=runs, newborns=self._newborns),
             self._cache,
             self._observer,
             Reader(INSTALLATION, timings, self.clock, views),

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.fakes.clock import FakeClock, FakeTime
-from tests.fakes.daytona import GET_CACHED, FakeDaytona, Outage, Row, Starts
+from tests.fakes.daytona import GET_CACHED, FakeDaytona, Outage, Row, Starts, Tells
 from tests.fakes.kube import Body, FakeKube
 from tests.fakes.operator_process import OperatorProcess
 from tests.fakes.oracle import Oracle, finished_run, issue_of
@@ -19,6 +19,7 @@ from tests.fakes.wire import Killed, Network
 
 from issuesandbox.api.names import ANNOTATION_PAUSED, LABEL_UID
 from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.runs.steps import Steps
 from issuesandbox.ports.resources import ResourceKey
 
 # Production values, but for limits that would only make a test look more often or longer.
@@ -40,8 +41,11 @@ _WINDOWS = 5
 class World:
     """Everything there is."""
 
-    def __init__(self, operators: int = 1, timings: Timings = TIMINGS) -> None:
+    def __init__(
+        self, operators: int = 1, timings: Timings = TIMINGS, steps: Steps | None = None
+    ) -> None:
         self.timings = timings
+        self._steps = steps
         self.time = FakeTime()
         self.daytona = FakeDaytona(self.time)
         self.kube = FakeKube(self.time)
@@ -57,7 +61,7 @@ class World:
 
     def _start(self, clock: FakeClock) -> OperatorProcess:
         around = (self.daytona, self.kube, self.network, clock, self.timings)
-        operator = OperatorProcess(*around, alone=self._alone)
+        operator = OperatorProcess(*around, alone=self._alone, steps=self._steps)
         operator.line.before_sending = self.oracle.before_sending
         return operator
 
@@ -97,6 +101,7 @@ class World:
         self.daytona.outage = Outage.NONE
         self.daytona.quota = None
         self.daytona.cursed, self.daytona.starts = False, Starts.WORK
+        self.daytona.tells = Tells.TRUTH
         self.daytona.free_names()
         self.daytona.caches_gets, self.daytona.shy, self.daytona.list_lag = False, False, 0.0
         for operator in self.operators:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.fakes.daytona import FakeDaytona, Outage, Row, Starts
+from tests.fakes.daytona import FakeDaytona, Outage, Row, Starts, Tells
 from tests.fakes.operator_process import INSTALLATION
 from tests.fakes.wire import Fate
 
@@ -83,6 +83,9 @@ WEATHER: dict[str, Callable[[FakeDaytona], None]] = {
     "its starts have no effect": _set(starts=Starts.IDLE),
     "it refuses to start": _set(starts=Starts.REFUSED),
     "its starts work": _set(starts=Starts.WORK),
+    "its answers tell no state": _set(tells=Tells.NOTHING),
+    "its answers tell a state nobody knows": _set(tells=Tells.RIDDLES),
+    "its answers tell the truth": _set(tells=Tells.TRUTH),
 }
 
 # Somebody else's sandboxes: without labels, of another installation, of ours but for another

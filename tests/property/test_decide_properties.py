@@ -21,7 +21,7 @@ from issuesandbox.domain.model import (
 )
 from issuesandbox.domain.naming import Identity
 from issuesandbox.domain.sandbox import Absent, Present, SandboxId, SandboxView, Unknown
-from issuesandbox.domain.states import _BY_STATE
+from issuesandbox.domain.states import SIGHTS
 from issuesandbox.domain.timings import Timings
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ sandboxes = st.builds(
     SandboxView,
     id=ids,
     name=st.just(NAME),
-    state=st.sampled_from([*_BY_STATE, "brand_new"]),
+    state=st.sampled_from([*SIGHTS, None, "brand_new"]),
     desired_state=st.sampled_from([None, "started", "destroyed"]),
     recoverable=st.none() | st.booleans(),
     labels=st.just(ME.labels(NAME, 1)),

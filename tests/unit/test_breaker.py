@@ -31,6 +31,7 @@ class Ward:
         self.states = ["started"] * size
         self.down = False
         self.woken: list[str] = []
+        self.metadata: dict[str, str] = {}
         clock = FakeClock(self.time)
         self.fleet = Fleet(cast("Sandboxes", self), "ours", T, clock)
         self.breaker = Breaker(self.fleet, clock, T)
@@ -48,7 +49,8 @@ class Ward:
 
     def tell(self, number: int, spec: Mapping[str, Any] | None = None, **status: Any) -> None:
         key = ResourceKey("team", f"r{number}", f"u{number}")
-        self.breaker.put(key, {"spec": spec or {}, "status": status})
+        body = {"metadata": self.metadata, "spec": spec or {}, "status": status}
+        self.breaker.put(key, body)
 
     def why(self) -> str:
         return self.breaker.why or ""
@@ -76,6 +78,21 @@ async def test_whoever_waited_for_a_view_is_woken_by_it() -> None:
     assert ward.woken == ["u1"]
     await ward.look()
     assert ward.woken == ["u1"], "nothing new"
+
+
+@pytest.mark.parametrize(("size", "told"), [(3, 3), (500, 500), (501, 500)])
+async def test_those_at_rest_are_told_of_an_outage_once_and_within_bounds(
+    size: int, told: int
+) -> None:
+    ward = Ward(size)
+    await ward.look()
+    ward.down = True
+    await ward.look()
+    assert ward.woken == [], "the last view still says something"
+    for _ in range(2):
+        ward.time.seconds += T.fleet_stale.total_seconds() + 1
+        await ward.look()
+        assert len(ward.woken) == len(set(ward.woken)) == told
 
 
 @pytest.mark.parametrize(("size", "unwell", "held"), [(5, 3, ""), (5, 4, TOO_MANY), (30, 6, "")])
@@ -156,4 +173,63 @@ async def test_one_that_merely_rests_is_well() -> None:
         ward.tell(number, sandbox={"state": "stopped", "stateSince": ward.moment()})
     ward.time.seconds += timedelta(days=1).total_seconds()
     await ward.look()
+    assert ward.why() == ""
+
+
+ASKED: dict[str, Any] = {"run": {"trigger": "1"}}
+ENDED = {"run": {"phase": "Finished", "outcome": "Failed", "trigger": "1"}}
+GIVEN_UP = {
+    "conditions": [{"type": "Ready", "status": "False", "reason": "AttemptsExhausted"}],
+    "sandbox": {"failedStarts": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "status"),
+    [
+        ({"deletionTimestamp": "2030-01-01T00:00:00Z"}, {}, {}),
+        ({}, {"desiredState": "Stopped"}, {}),
+        ({}, ASKED, ENDED),
+        ({}, {}, GIVEN_UP),
+    ],
+    ids=["deleted", "stopped", "finished", "given up"],
+)
+async def test_what_nobody_wants_replaced_does_not_count(
+    metadata: dict[str, str], spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    ward = Ward(6)
+    ward.states = ["error"] * 6
+    await ward.look()
+    ward.metadata = metadata
+    for number in range(3):
+        assert TOO_MANY in ward.why()
+        ward.tell(number, spec, **status)
+    assert ward.why() == "", "the three that are left may be replaced"
+    ward.metadata = {}
+    ward.tell(0, {})
+    assert TOO_MANY in ward.why(), "it is wanted again"
+
+
+@pytest.mark.parametrize("spec", [{"run": {"trigger": "2"}}, {}], ids=["again", "without a run"])
+async def test_a_resource_that_asks_again_counts(spec: dict[str, Any]) -> None:
+    ward = Ward()
+    ward.states = ["error"] * 4
+    await ward.look()
+    for number in range(4):
+        ward.tell(number, spec, **ENDED)
+    assert TOO_MANY in ward.why()
+
+
+async def test_a_build_that_failed_is_the_fault_of_its_order() -> None:
+    ward = Ward()
+    ward.states = ["build_failed"] * 5
+    await ward.look()
+    assert ward.why() == ""
+
+
+async def test_a_sandbox_that_was_given_up_says_nothing_of_the_one_in_its_place() -> None:
+    ward = Ward()
+    ward.states[:4] = ["error"] * 4
+    await ward.look()
+    ward.tell(0, sandbox={"id": "s9", "state": "started"}, retired=[{"id": "s0"}])
     assert ward.why() == ""

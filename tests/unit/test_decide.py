@@ -13,6 +13,7 @@ from issuesandbox.api.status import Phase
 from issuesandbox.api.status_sandbox import Intent, IntentKind
 from issuesandbox.domain.decide import decide
 from issuesandbox.domain.model import (
+    NAME_TAKEN,
     ActionKind,
     Desired,
     HeldBack,
@@ -31,7 +32,7 @@ from issuesandbox.domain.sandbox import (
     SandboxView,
     Unknown,
 )
-from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.domain.states import SIGHTS, Sight, sight_of
 from issuesandbox.domain.table import TABLE
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.setbacks import setback
@@ -103,24 +104,25 @@ def test_every_cell_yields_a_plan_with_at_most_one_mutation(state: str | None, w
             assert ActionKind.RELEASE not in kinds(plan), "a sandbox that is seen is never let go"
 
 
-_SEEN_AS: dict[Sight, tuple[str | None, dict[str, object]]] = {
-    Sight.QUEUED: ("pending_build", {}),
-    Sight.BUILDING: ("building_snapshot", {}),
-    Sight.PULLING: ("pulling_snapshot", {}),
-    Sight.CREATING: ("creating", {}),
-    Sight.STRANGE: ("brand_new", {}),
-    Sight.STARTING: ("starting", {}),
-    Sight.RESTORING: ("restoring", {}),
-    Sight.RESHAPING: ("resizing", {}),
-    Sight.RUNNING: ("started", {}),
-    Sight.STOPPING: ("stopping", {}),
-    Sight.STOPPED: ("stopped", {}),
-    Sight.ARCHIVED: ("archived", {}),
-    Sight.RECOVERABLE: ("error", {"recoverable": True}),
-    Sight.BROKEN: ("error", {}),
-    Sight.BUILD_FAILED: ("build_failed", {}),
-    Sight.DESTROYING: ("destroying", {"name": "DESTROYED_claude-issue-7_1"}),
-    Sight.LINGERING: ("destroying", {}),
+RENAMED = {"name": "DESTROYED_claude-issue-7_1"}
+_SEEN_AS: dict[Sight, tuple[list[str | None], dict[str, object]]] = {
+    Sight.QUEUED: (["pending_build"], {}),
+    Sight.BUILDING: (["building_snapshot"], {}),
+    Sight.PULLING: (["pulling_snapshot"], {}),
+    Sight.CREATING: (["creating", "unknown"], {}),
+    Sight.STRANGE: (["brand_new", None, ""], {}),
+    Sight.STARTING: (["starting", "resuming"], {}),
+    Sight.RESTORING: (["restoring"], {}),
+    Sight.RESHAPING: (["resizing", "snapshotting", "forking"], {}),
+    Sight.RUNNING: (["started"], {}),
+    Sight.STOPPING: (["stopping", "pausing"], {}),
+    Sight.STOPPED: (["stopped", "paused"], {}),
+    Sight.ARCHIVED: (["archiving", "archived"], {}),
+    Sight.RECOVERABLE: (["error"], {"recoverable": True}),
+    Sight.BROKEN: (["error"], {}),
+    Sight.BUILD_FAILED: (["build_failed"], {}),
+    Sight.DESTROYING: (["destroying", "destroyed"], RENAMED),
+    Sight.LINGERING: (["destroying", "destroyed"], {}),
 }
 _SEEN_WITHOUT_ONE: dict[Sight, tuple[Memory, Observed]] = {
     Sight.UNKNOWN: (KNOWN, Observed(Unknown("DaytonaUnreachable", "down"))),
@@ -135,12 +137,23 @@ _SEEN_WITHOUT_ONE: dict[Sight, tuple[Memory, Observed]] = {
 }
 
 
-def case(sight: Sight) -> tuple[Memory, Observed]:
-    """Return what is remembered and seen in the case of one row."""
+def cases(sight: Sight) -> dict[str, tuple[Memory, Observed]]:
+    """Return what may be remembered and seen in the cases of one row, by the state that is seen."""
     if sight in _SEEN_WITHOUT_ONE:
-        return _SEEN_WITHOUT_ONE[sight]
-    state, changes = _SEEN_AS[sight]
-    return replace(KNOWN, state=state), seen(state, **changes)
+        return {"": _SEEN_WITHOUT_ONE[sight]}
+    states, changes = _SEEN_AS[sight]
+    return {f"-{state}": (replace(KNOWN, state=state), seen(state, **changes)) for state in states}
+
+
+def case(sight: Sight) -> tuple[Memory, Observed]:
+    """Return what is remembered and seen in the first case of one row."""
+    return next(iter(cases(sight).values()))
+
+
+def test_every_known_state_is_seen_in_its_row() -> None:
+    shown = {state for states, _ in _SEEN_AS.values() for state in states}
+    assert shown - set(SIGHTS) == {"brand_new", None, ""}
+    assert set(SIGHTS) <= shown
 
 
 NOTHING: list[ActionKind] = []
@@ -164,7 +177,7 @@ CELLS = {
     Sight.BUILDING: (NOTHING, NOTHING, DELETE, NOTHING),
     Sight.PULLING: (NOTHING, NOTHING, DELETE, NOTHING),
     Sight.CREATING: (NOTHING, NOTHING, DELETE, NOTHING),
-    Sight.STRANGE: (NOTHING, NOTHING, DELETE, NOTHING),
+    Sight.STRANGE: (NOTHING, STOP, DELETE, NOTHING),
     Sight.STARTING: (NOTHING, NOTHING, DELETE, NOTHING),
     Sight.RESTORING: (NOTHING, NOTHING, DELETE, NOTHING),
     Sight.RESHAPING: (NOTHING, NOTHING, DELETE, NOTHING),
@@ -186,16 +199,18 @@ GONE = {
 }
 COLUMNS = (Want.RUNNING, Want.STOPPED, Want.GONE, Want.REST)
 EVERY_CELL = [
-    pytest.param(sight, want, actions, id=f"{sight.name}/{want.name}")
+    pytest.param(sight, want, actions, *seen_as, id=f"{sight.name}/{want.name}{state}")
     for sight in Sight
     for want, actions in zip(COLUMNS, CELLS[sight], strict=True)
+    for state, seen_as in cases(sight).items()
 ]
 
 
-@pytest.mark.parametrize(("sight", "want", "expected"), EVERY_CELL)
-def test_the_table_gives_the_action(sight: Sight, want: Want, expected: list[ActionKind]) -> None:
+@pytest.mark.parametrize(("sight", "want", "expected", "memory", "observed"), EVERY_CELL)
+def test_the_table_gives_the_action(
+    sight: Sight, want: Want, expected: list[ActionKind], memory: Memory, observed: Observed
+) -> None:
     # R3, R4, R7, R8
-    memory, observed = case(sight)
     plan = decide(desired(want, memory=memory), observed, NOW, T)
     assert (plan.row, kinds(plan)) == (f"{sight.name}/{want.name}", expected)
 
@@ -217,11 +232,19 @@ LATE = {
 }
 
 
-@pytest.mark.parametrize("sight", LATE, ids=lambda sight: sight.name)
-def test_a_transition_that_never_ends_is_replaced_at_its_limit(sight: Sight) -> None:
+EVERY_LATE_ONE = [
+    pytest.param(sight, *seen_as, id=f"{sight.name}{state}")
+    for sight in LATE
+    for state, seen_as in cases(sight).items()
+]
+
+
+@pytest.mark.parametrize(("sight", "memory", "observed"), EVERY_LATE_ONE)
+def test_a_transition_that_never_ends_is_replaced_at_its_limit(
+    sight: Sight, memory: Memory, observed: Observed
+) -> None:
     # R22, R24
     limit, expected = LATE[sight]
-    memory, observed = case(sight)
     asked = desired(memory=replace(memory, start_asked_at=NOW))
     just_before = decide(asked, observed, NOW + limit - timedelta(milliseconds=1), T)
     assert kinds(just_before) == CELLS[sight][0]
@@ -229,17 +252,16 @@ def test_a_transition_that_never_ends_is_replaced_at_its_limit(sight: Sight) -> 
     assert kinds(decide(asked, observed, NOW + limit, T)) == expected
 
 
-@pytest.mark.parametrize("sight", LATE, ids=lambda sight: sight.name)
+@pytest.mark.parametrize(("sight", "memory", "observed"), EVERY_LATE_ONE)
 @pytest.mark.parametrize(
     "before",
     [{"state": "started"}, {"sandbox_id": SandboxId("sb-0")}],
     ids=["another state", "another sandbox"],
 )
 def test_what_is_seen_for_the_first_time_has_not_lasted(
-    sight: Sight, before: dict[str, Any]
+    sight: Sight, memory: Memory, observed: Observed, before: dict[str, Any]
 ) -> None:
     # R18: it ran for days, and a moment ago somebody began to stop it, or an answer had no state.
-    memory, observed = case(sight)
     plan = decide(desired(memory=replace(memory, **before)), observed, NOW + timedelta(days=3), T)
     assert kinds(plan) == CELLS[sight][0]
 
@@ -446,8 +468,14 @@ class TestKin:
     def test_a_leftover_of_a_gone_resource_is_adopted(self) -> None:
         # R12
         observed = Observed(Present(view("started")), holder=Holder.LEFTOVER)
-        plan = decide(desired(memory=Memory(first_create=create_intent())), observed, NOW, T)
+        taken = create_intent().model_copy(update={"reason": NAME_TAKEN})
+        plan = decide(desired(memory=Memory(intent=taken)), observed, NOW, T)
         assert kinds(plan) == [ActionKind.ADOPT]
+        unanswered = desired(memory=Memory(first_create=create_intent()))
+        announced, adopting = decide(unanswered, observed, NOW, T).actions
+        assert (announced.kind, adopting) == (ActionKind.WRITE_INTENT, plan.actions[0])
+        assert announced.intent is not None
+        assert announced.intent.repeated, "what was sent may still land beside it"
 
     @pytest.mark.parametrize("want", [Want.RUNNING, Want.STOPPED, Want.REST])
     def test_a_twin_owns_the_issue_and_is_not_touched(self, want: Want) -> None:
@@ -485,6 +513,23 @@ class TestBrokenSandbox:
         observed = replace(seen("error"), breaker="too many")
         plan = decide(desired(), observed, NOW, T)
         assert (kinds(plan), plan.reason) == ([], "BreakerOpen")
+
+    @pytest.mark.parametrize(
+        ("state", "changes", "held"),
+        [
+            ("build_failed", {}, False),
+            ("error", {"worn": True}, False),
+            ("error", {"worn": True, "ran": True}, True),
+            ("error", {"ran": True}, True),
+        ],
+        ids=["build failed", "ordered anew", "edited after it ran", "ran"],
+    )
+    def test_the_breaker_guards_no_empty_disk_that_was_ordered_wrongly(
+        self, state: str, changes: dict[str, Any], held: bool
+    ) -> None:
+        memory = replace(desired().memory, **changes)
+        plan = decide(desired(memory=memory), replace(seen(state), breaker="too many"), NOW, T)
+        assert (kinds(plan) == REPLACE, plan.reason == "BreakerOpen") == (not held, held)
 
     def test_a_confirmed_absence_never_minds_the_breaker(self) -> None:
         observed = Observed(Absent(), absent_for=T.absence_gap, breaker="too many")
@@ -542,6 +587,19 @@ def test_a_create_in_flight_is_waited_for_when_nothing_is_wanted_any_more() -> N
     late = Observed(Absent(), create_age=T.landing_horizon)
     assert decide(stopped, soon, NOW, T).next_check is not None
     assert decide(stopped, late, NOW, T).next_check is None
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(0.25, 1), (1, 4), (3, 12), (60, 12)])
+def test_a_transition_is_looked_at_all_the_time_at_first_and_then_once_a_tick(
+    minutes: float, seconds: float
+) -> None:
+    # R7
+    since = NOW - timedelta(minutes=minutes)
+    lasting = replace(KNOWN, state="building_snapshot", state_since=since)
+    plan = decide(desired(memory=lasting), seen("building_snapshot"), NOW, T)
+    assert plan.next_check == timedelta(seconds=seconds)
+    new = decide(desired(memory=lasting), seen("starting"), NOW, T)
+    assert new.next_check == T.settle_check, "what just began is looked at as often as ever"
 
 
 class TestDeletionPace:

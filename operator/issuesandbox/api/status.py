@@ -184,3 +184,10 @@ class Status(StatusModel):
         description="Earlier runs, newest first, at most 10.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
+
+    def fitted(self) -> Status:
+        """Return the same within the bounds of the schema: changes to a copy are not checked.
+
+        Texts of agents, git and GitHub are in here, and one that is too long must not cost a write.
+        """
+        return Status.model_validate(self.model_dump(warnings=False))

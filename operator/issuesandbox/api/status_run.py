@@ -22,7 +22,7 @@ MAX_CHANGES = 50
 
 CommitId = Annotated[str, StringConstraints(max_length=64, pattern="^[0-9a-f]*$")]
 RefText = Annotated[str, StringConstraints(max_length=256)]
-LinkText = Annotated[str, StringConstraints(max_length=300)]
+LinkText = Annotated[str, Clipped(300)]
 Amount = Annotated[str, StringConstraints(max_length=16, pattern=r"^[0-9]+([.][0-9]+)?$")]
 
 

@@ -63,13 +63,17 @@ class SandboxStatus(StatusModel):
         default=None,
         description="Fingerprint of the `spec.sandbox` it was made from, to see when it is old.",
     )
+    ran_at: Timestamp | None = Field(
+        default=None,
+        description="When it was first seen running; absent while nothing can lie on its disk.",
+    )
     recovered_at: Timestamp | None = Field(
         default=None,
         description="When Daytona was last asked to recover it: once for each incident.",
     )
     start_asked_at: Timestamp | None = Field(
         default=None,
-        description="Since when Daytona has accepted starts of it that have had no effect yet.",
+        description="Since when Daytona has been asked to start it, without an effect so far.",
     )
     failed_starts: int | None = Field(
         default=None,

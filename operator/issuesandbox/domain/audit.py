@@ -61,7 +61,10 @@ def case_of(resource: IssueSandbox) -> Case | None:
     if run is None or run.branch is None or run.finished_at is None:
         return None
     if given is not None and given.clone_url is not None:
-        return None  # not a repository that GitHub could be asked about
+        # By its name alone: to look at a repository in vain does no harm.
+        name = given.clone_url.rstrip("/").removesuffix(".git").casefold()
+        if not name.endswith(f"/{resource.spec.issue.repository.casefold()}"):
+            return None  # not a repository that GitHub could be asked about
     stopped = run.outcome is Outcome.CANCELLED and run.stop_requested_at is not None
     if not stopped and run.outcome is not Outcome.TIMED_OUT:
         return None

@@ -11,13 +11,15 @@ import binascii
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from issuesandbox import inside
 from issuesandbox.api.status_run import MAX_CHANGES, Change, ChangeKind, ChangeTotals
+from issuesandbox.domain.redaction import ending
 
 SUMMARY_FILE: Final = "ISSUESANDBOX_SUMMARY.md"
 """Where the agent is asked to leave its own words, in the work tree; never committed."""
@@ -28,6 +30,17 @@ SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 _ID: Final = re.compile(r"[0-9a-f]{40}")
 _MAX_SUMMARY: Final = 6144
+_COUNT: Final = re.compile(r"[0-9]{1,15}")
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPED: Final = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"v": b"\v",
+}
 _KINDS: Final = {
     "A": ChangeKind.ADDED,
     "C": ChangeKind.ADDED,
@@ -101,12 +114,14 @@ def collect_command(order: CollectOrder) -> str:
     It runs nothing but our own text: an operator of another version may be writing it.
     """
     words = (
-        *("/bin/sh", order.script, "patch" if order.patch else "commit"),
+        *(order.script, "patch" if order.patch else "commit"),
         *(order.work, order.folder, order.nonce, order.commit.parent),
         *(base64.b64encode(order.commit.rest()).decode(), order.summary, str(order.max_pack)),
     )
     digest = f'"$(PATH={SYSTEM_PATH} sha256sum <{shlex.quote(order.script)})"'
-    return f"case {digest} in {inside.digest(COLLECTOR)}*) exec {shlex.join(words)};; esac"
+    # Without the environment, which may hold variables that git goes by.
+    run = f'exec /usr/bin/env -i PATH="$PATH" /bin/sh {shlex.join(words)}'
+    return f"case {digest} in {inside.digest(COLLECTOR)}*) {run};; esac"
 
 
 def pack_path(folder: str, commit: str) -> str:
@@ -142,7 +157,8 @@ class Collection:
 
 def parse_collection(output: str, order: CollectOrder) -> Collection:
     """Read what `collect.sh` answered; raise `CollectError` for anything that cannot be used."""
-    said = _said(output)
+    pairs = _said(output)
+    said = dict(pairs)
     if "error" in said:
         raise _refusal(said["error"], _decoded(said.get("detail", "")).decode(errors="replace"))
     tree, commit = said.get("tree", ""), said.get("commit")
@@ -160,7 +176,7 @@ def parse_collection(output: str, order: CollectOrder) -> Collection:
         commit=commit,
         pack_size=_number(said, "pack"),
         patch_size=_number(said, "patch") if "patch" in said else None,
-        changes=tuple(_changes(said)),
+        changes=tuple(_changes(value for word, value in pairs if word == "change")),
         totals=_totals(said),
         summary=summary,
         left_out=left_out,
@@ -181,19 +197,17 @@ def _refusal(code: str, detail: str) -> CollectError:
     text = _REFUSALS.get(code, "git could not make a commit of the work")
     if not re.fullmatch(r"[A-Z][A-Za-z]{1,40}", code):
         code = "CollectFailed"
-    last = " ".join(detail.split())[-300:]
+    last = ending(" ".join(detail.split()), 300)
     return CollectError(code, f"{text}: {last}" if last else text)
 
 
-def _said(output: str) -> Mapping[str, str]:
-    """Return the words of the answer; what others printed before it does not matter."""
+def _said(output: str) -> list[tuple[str, str]]:
+    """Return the words of the answer and their values; what others printed before is left out."""
     lines = output.splitlines()
     if "collected 1" not in lines or "end -" not in lines:
         raise IncompleteAnswer("CollectFailed", "the sandbox's answer is incomplete")
-    pairs = (
-        line.partition(" ") for line in lines[lines.index("collected 1") : lines.index("end -")]
-    )
-    return {word: value for word, _, value in pairs}
+    answer = lines[lines.index("collected 1") : lines.index("end -")]
+    return [(word, value) for word, _, value in (line.partition(" ") for line in answer)]
 
 
 def _number(said: Mapping[str, str], word: str) -> int:
@@ -234,40 +248,28 @@ def _counted(lines: str, what: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _changes(said: Mapping[str, str]) -> Iterator[Change]:
-    numbers = _line_counts(_fields(said, "numbers"))
-    fields = iter(_fields(said, "status"))
-    for listed, status in enumerate(fields):
-        path = next(fields, None)
-        if status[:1] in ("R", "C"):
-            path = next(fields, None)
-        if path is None or listed == MAX_CHANGES:
-            return
-        additions, deletions = numbers.get(path, (None, None))
-        kind = _KINDS.get(status[:1], ChangeKind.MODIFIED)
-        yield Change(path=path, kind=kind, additions=additions, deletions=deletions)
+def _changes(told: Iterable[str]) -> Iterator[Change]:
+    """Return a change for each line `KIND ADDED REMOVED NAME`; git counts no lines of binaries."""
+    for line in islice(told, MAX_CHANGES):
+        kind, _, rest = line.partition(" ")
+        added, _, rest = rest.partition(" ")
+        removed, _, name = rest.partition(" ")
+        if name:
+            yield Change(
+                path=_unquoted(name),
+                kind=_KINDS.get(kind, ChangeKind.MODIFIED),
+                additions=int(added) if _COUNT.fullmatch(added) else None,
+                deletions=int(removed) if _COUNT.fullmatch(removed) else None,
+            )
 
 
-def _fields(said: Mapping[str, str], word: str) -> list[str]:
-    # What follows the last NUL was cut off in the middle.
-    return [
-        each.decode(errors="replace") for each in _decoded(said.get(word, "")).split(b"\0")[:-1]
-    ]
+def _unquoted(name: str) -> str:
+    """Return a file name as it is; git quotes odd ones as a C program would."""
+    if not (len(name) > 1 and name[0] == name[-1] == '"'):
+        return name
+    raw = _ESCAPE.sub(lambda found: _escaped(found[1]), name[1:-1].encode())
+    return raw.decode(errors="replace")
 
 
-def _line_counts(fields: list[str]) -> dict[str, tuple[int | None, int | None]]:
-    """Return lines added and removed by path; git counts none in binary files."""
-    counts: dict[str, tuple[int | None, int | None]] = {}
-    rest = iter(fields)
-    for entry in rest:
-        added, _, tail = entry.partition("\t")
-        removed, _, path = tail.partition("\t")
-        if not path:
-            # A renamed file: both names follow on their own.
-            next(rest, None)
-            path = next(rest, "")
-        counts[path] = (
-            int(added) if added.isdigit() else None,
-            int(removed) if removed.isdigit() else None,
-        )
-    return counts
+def _escaped(code: bytes) -> bytes:
+    return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _ESCAPED.get(code, code)

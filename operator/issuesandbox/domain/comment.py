@@ -216,6 +216,6 @@ def _next_step(resource: IssueSandbox, run: RunStatus | None) -> str:
 def _span(span: timedelta) -> str:
     seconds = int(span.total_seconds())
     if seconds < 60:
-        return "less than a minute" if seconds < 1 else f"{seconds} s"
+        return "less than a second" if seconds < 1 else f"{seconds} s"
     hours, minutes = divmod(seconds // 60, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"

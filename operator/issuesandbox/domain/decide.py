@@ -41,14 +41,14 @@ def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings
     if desired.paused and desired.want in (Want.RUNNING, Want.REST):
         return keeping.paused(situation)
     if desired.deleting and (desired.leave_behind or desired.forced or not desired.has_finalizer):
-        return _as_told(situation, ending.part(situation))
+        return _paced(situation, _as_told(situation, ending.part(situation)))
     cell = TABLE[sight].cell(desired.want)
     step = cell.late if _overdue(situation, cell) else cell.step
     if step in REVIVING - REVIVALS[desired.revival]:
         step = Step.REST
     if step in REVIVING and desired.held_back is not None:
         return keeping.queue(situation)
-    return _labelled(situation, _as_told(situation, _STEPS[step](situation)))
+    return _paced(situation, _labelled(situation, _as_told(situation, _STEPS[step](situation))))
 
 
 def _labelled(situation: Situation, plan: Plan) -> Plan:
@@ -62,6 +62,28 @@ def _labelled(situation: Situation, plan: Plan) -> Plan:
     labels = {**sandbox.labels, **desired.identity.labels(desired.name, attempt)}
     action = Action(ActionKind.ADOPT, desired.name, sandbox.id, attempt, labels=labels)
     return replace(plan, actions=(action,), next_check=situation.timings.settle_check)
+
+
+def _paced(situation: Situation, plan: Plan) -> Plan:
+    """Hold back a change that was sent for the same reason and is not due again.
+
+    Other things bring passes forward; the pace of refused calls must not depend on them.
+    """
+    sent, sandbox = situation.observed.paced, situation.sandbox
+    if sent is None or sandbox is None or sandbox.state != sent.state:
+        return plan
+    if plan.change is None or (plan.row, plan.change) != (sent.plan.row, sent.plan.change):
+        return plan
+    told = sent.plan
+    return replace(
+        plan,
+        actions=(),
+        reason=told.reason,
+        message=told.message,
+        synced=told.synced,
+        ready=told.ready,
+        next_check=sent.left,
+    )
 
 
 def _as_told(situation: Situation, plan: Plan) -> Plan:
@@ -121,16 +143,10 @@ def _overdue(situation: Situation, cell: Cell) -> bool:
         fell_back = memory.start_asked_at and sight_of_state(memory.state) not in AT_REST
         if memory.failed_starts + bool(fell_back) >= _START_TRIES:
             return True
-    elif cell.step is not Step.RECOVER and not _is_known(situation):
+    elif cell.step is not Step.RECOVER and not situation.is_known:
         return False
     end = end_of_wait(cell, memory, desired.start_limit, situation.timings)
     return end is not None and end <= situation.now
-
-
-def _is_known(situation: Situation) -> bool:
-    """Tell whether the state was seen before: what is new has not lasted, however long the old."""
-    seen, memory = situation.sandbox, situation.desired.memory
-    return seen is None or (seen.id, seen.state) == (memory.sandbox_id, memory.state)
 
 
 # How often a start may be refused, or be without a lasting effect.
@@ -150,6 +166,7 @@ _STEPS: dict[Step, Callable[[Situation], Plan]] = {
     Step.START: making.start,
     Step.STOP: ending.stop,
     Step.STOP_UNSEEN: ending.stop_unseen,
+    Step.STOP_UNTOLD: ending.stop_untold,
     Step.RECOVER: making.recover,
     Step.ARCHIVE: ending.archive,
     Step.DELETE: ending.delete,

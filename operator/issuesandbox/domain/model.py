@@ -54,6 +54,8 @@ class Memory:
     """How many sandboxes in a row the present run has used up."""
     worn: bool = False
     """It served an earlier run, or was made from an older spec: no attempt of what is asked now."""
+    ran: bool = False
+    """It was seen running: something may lie on its disk."""
     recovered_at: datetime | None = None
     start_asked_at: datetime | None = None
     failed_starts: int = 0
@@ -71,6 +73,13 @@ class Memory:
         if self.intent is not None:
             return self.intent if self.intent.kind is IntentKind.CREATE else None
         return self.first_create if self.sandbox_id is None else None
+
+    @property
+    def unanswered_create(self) -> Intent | None:
+        """Return the open create if it may still land: nobody knows what became of it."""
+        create = self.open_create
+        answered = create is not None and create.reason == NAME_TAKEN and not create.repeated
+        return None if answered else create
 
     @property
     def cleanup_began(self) -> datetime | None:
@@ -145,9 +154,8 @@ class Desired:
 
         An announced one is sent again and again, until the resource is deleted.
         """
-        create = self.memory.open_create
-        answered = create is not None and create.reason == NAME_TAKEN and not create.repeated
-        if create is None or answered:
+        create = self.memory.unanswered_create
+        if create is None:
             return self.memory.repeated_create_at
         return max(create.at, self.deleting_since or create.at)
 
@@ -180,7 +188,11 @@ class Observed:
     create_age: timedelta | None = None
     """How long ago the last create was sent that may still land."""
     unseen_stop_for: timedelta | None = None
-    """How long ago a stop was sent without a look; None if there was a look since."""
+    """How long ago a stop was sent whose effect nobody saw; None if a look told a state since."""
+    unseen_stops_took: timedelta = timedelta(0)
+    """How long before that one the first of such stops was sent."""
+    paced: Paced | None = None
+    """The last change that was sent, while it is too early to send it again."""
     breaker: str | None = None
     """Why nothing that is broken may be replaced now, if so."""
 
@@ -219,6 +231,19 @@ DAYTONA_MUTATIONS = frozenset(
 )
 
 
+# Changes that are sent again only when their plan says so. A start has a pace of its own, and a
+# stop waits for nothing.
+PACED = frozenset(
+    {
+        ActionKind.RECOVER,
+        ActionKind.DELETE,
+        ActionKind.ARCHIVE,
+        ActionKind.ADOPT,
+        ActionKind.DISOWN,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One thing to do; whatever it needs is in here."""
@@ -253,9 +278,25 @@ class Plan:
     next_check: timedelta | None = None
 
     @property
+    def change(self) -> Action | None:
+        """Return the one change at Daytona that it holds, if any."""
+        return next((each for each in self.actions if each.kind in DAYTONA_MUTATIONS), None)
+
+    @property
     def needs_evidence(self) -> bool:
         """Tell whether the plan must not be carried out on the fleet view's word alone.
 
         A renewal may: it destroys nothing and costs a call per half interval as it is.
         """
         return any(each.kind is not ActionKind.RENEW for each in self.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """A change that was sent, and that is not sent again so soon while nothing is new."""
+
+    plan: Plan
+    """What it was sent for, and what was told of it."""
+    state: str | None
+    """What state the sandbox was in: in another one the change may have become possible."""
+    left: timedelta

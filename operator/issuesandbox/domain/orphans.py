@@ -196,7 +196,8 @@ class OrphanRules:
     def _doubt(self, finding: Finding, look: Look) -> tuple[Doubt, str] | None:
         timings, sight = self.timings, sight_of(finding.sandbox)
         if sight is Sight.STRANGE:
-            return Doubt.STATE, f"an orphan in state {finding.sandbox.state}, which nobody knows"
+            shown = finding.sandbox.state or "none at all"
+            return Doubt.STATE, f"an orphan whose state nobody knows: {shown}"
         if finding.age is None:
             return Doubt.AGE, "an orphan of unknown age"
         if finding.age < timings.orphan_age:

@@ -93,6 +93,11 @@ class Redactor:
         return _IN_ADDRESS.sub(f"://{MASK}@", text) if "://" in text else text
 
 
+def ending(text: str, most: int) -> str:
+    """Return the last words of a text; a part of a word could be a part of a secret."""
+    return text if len(text) <= most else text[-most:].partition(" ")[2]
+
+
 def _parts(secret: str) -> Iterator[str]:
     """Yield a secret and, of one with several lines, each line: it may be printed by the line."""
     whole = secret.strip()

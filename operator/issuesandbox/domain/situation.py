@@ -12,6 +12,9 @@ from issuesandbox.domain.sandbox import Present, SandboxView
 from issuesandbox.domain.states import Sight
 from issuesandbox.domain.timings import Timings
 
+# So many looks are worth an ordinary boot; then one each time it has lasted by such a part longer.
+_LOOKS = 15
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -28,6 +31,12 @@ class Situation:
         """Return the sandbox, if Daytona showed one."""
         seen = self.observed.sandbox
         return seen.sandbox if isinstance(seen, Present) else None
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether the state was seen before: what is new has not lasted, whatever was."""
+        seen, memory = self.sandbox, self.desired.memory
+        return seen is None or (seen.id, seen.state) == (memory.sandbox_id, memory.state)
 
     @property
     def row(self) -> str:
@@ -77,6 +86,18 @@ def next_deletion(situation: Situation) -> timedelta:
 def growing(taken: timedelta, shortest: timedelta, longest: timedelta) -> timedelta:
     """Return how long to wait for what has taken so long already: as long again."""
     return min(max(taken, shortest), longest)
+
+
+def next_look(situation: Situation) -> timedelta:
+    """Return how soon a transition is looked at again: all the time at first, then more seldom.
+
+    Ticks and events tell of its end as well.
+    """
+    memory, timings, now = situation.desired.memory, situation.timings, situation.now
+    since = (memory.state_since or now) if situation.is_known else now
+    if memory.intent is not None:
+        since = max(since, memory.intent.at)
+    return growing((now - since) / _LOOKS, timings.settle_check, timings.fleet_tick)
 
 
 def landing_left(situation: Situation) -> timedelta:

@@ -22,8 +22,8 @@ class Sight(StrEnum):
     QUEUED = "pending_build"
     BUILDING = "building_snapshot"
     PULLING = "pulling_snapshot"
-    CREATING = "creating, unknown or no state"
-    STRANGE = "a state nobody knows yet"
+    CREATING = "creating, unknown"
+    STRANGE = "no state, or one nobody knows yet"
     STARTING = "starting, resuming"
     RESTORING = "restoring"
     RESHAPING = "resizing, snapshotting, forking"
@@ -38,8 +38,7 @@ class Sight(StrEnum):
     LINGERING = "destroying, and it keeps its name"
 
 
-_BY_STATE: dict[str | None, Sight] = {
-    None: Sight.CREATING,
+SIGHTS: dict[str, Sight] = {
     "unknown": Sight.CREATING,  # Daytona's initial value, also seen after a build
     "creating": Sight.CREATING,
     "pending_build": Sight.QUEUED,
@@ -78,8 +77,8 @@ def sight_of(sandbox: SandboxView) -> Sight:
 
 
 def sight_of_state(state: str | None) -> Sight:
-    """Return what a state means by itself."""
-    return _BY_STATE.get(state, Sight.STRANGE)
+    """Return what a state means by itself; an answer without one says nothing."""
+    return SIGHTS.get(state, Sight.STRANGE) if state is not None else Sight.STRANGE
 
 
 def is_live(sandbox: SandboxView) -> bool:

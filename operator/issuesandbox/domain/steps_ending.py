@@ -13,10 +13,12 @@ from issuesandbox.domain.model import Action, ActionKind, Holder, Plan
 from issuesandbox.domain.naming import disowned
 from issuesandbox.domain.situation import (
     Situation,
+    growing,
     landing_left,
     new_intent,
     next_deletion,
     quiet_phase,
+    state_words,
 )
 from issuesandbox.domain.states import AT_REST, Sight, sight_of_state
 from issuesandbox.domain.steps_keeping import deleting_words, hold, recheck, rest
@@ -50,6 +52,25 @@ def stop_unseen(situation: Situation) -> Plan:
     if in_vain or (asked_for is not None and asked_for < situation.timings.unknown_check):
         return plan
     return replace(plan, actions=(Action(ActionKind.STOP, sandbox_id=memory.sandbox_id),))
+
+
+def stop_untold(situation: Situation) -> Plan:
+    """Stop a sandbox that does not tell how it is, at first as often as one that is not seen.
+
+    Nothing is believed of what came of it: it counts as stopped when it is seen to rest.
+    """
+    observed, timings, words = situation.observed, situation.timings, state_words(situation)
+    sandbox, asked_for = situation.sandbox, observed.unseen_stop_for
+    assert sandbox is not None, "only a sandbox that was seen tells nothing"
+    plan = replace(
+        hold(situation),
+        message=f"Stopping the sandbox, as asked, though it is {words}: nobody sees what it does.",
+        synced=False,
+    )
+    pause = growing(observed.unseen_stops_took, timings.unknown_check, timings.deletion_pause)
+    if asked_for is not None and asked_for < pause:
+        return plan
+    return replace(plan, actions=(Action(ActionKind.STOP, sandbox_id=sandbox.id),))
 
 
 def archive(situation: Situation) -> Plan:

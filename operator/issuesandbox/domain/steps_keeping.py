@@ -10,7 +10,13 @@ from issuesandbox.api.status import Phase
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.model import NAME_TAKEN, Action, ActionKind, Plan, Revival, Want
 from issuesandbox.domain.sandbox import SandboxView, Unknown
-from issuesandbox.domain.situation import Situation, growing, quiet_phase, state_words
+from issuesandbox.domain.situation import (
+    Situation,
+    growing,
+    next_look,
+    quiet_phase,
+    state_words,
+)
 
 
 def paused(situation: Situation) -> Plan:
@@ -48,7 +54,7 @@ def wait(situation: Situation) -> Plan:
         phase=quiet_phase(situation),
         reason="Waiting",
         message=f"The sandbox is {state_words(situation)}.",
-        next_check=situation.timings.settle_check,
+        next_check=next_look(situation),
     )
 
 

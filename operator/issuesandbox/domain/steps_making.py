@@ -19,9 +19,14 @@ from issuesandbox.domain.situation import (
     quiet_phase,
     state_words,
 )
+from issuesandbox.domain.states import Sight
 from issuesandbox.domain.steps_keeping import wait
 
 _LAST_GENERATION = 3
+# The reason that stands at a resource whose sandbox stays as it is until somebody asks anew.
+EXHAUSTED = "AttemptsExhausted"
+# The reason of a plan that deletes a sandbox so that another can take its place.
+REPLACING = "Replacing"
 # The reason in the intent of a deletion that was tried for too long and refused again.
 UNDELETABLE = "Undeletable"
 
@@ -54,6 +59,10 @@ def create_again(situation: Situation) -> Plan:
     name, attempt = intent.name or situation.desired.name, intent.attempt or 1
     if intent.repeated and intent.reason == NAME_TAKEN and _has_next_generation(name):
         return _leave_name(situation, name)
+    pause = _pause_left(situation, intent)
+    if pause > timedelta(0):
+        message = f"{situation.desired.memory.failures} sandboxes in a row broke; pausing."
+        return replace(booting(situation, "Creating", message, ()), next_check=pause)
     actions = [Action(ActionKind.CREATE, name=name, attempt=attempt)]
     if not intent.repeated:
         repeated = new_intent(situation, IntentKind.CREATE, name, attempt)
@@ -65,6 +74,15 @@ def create_again(situation: Situation) -> Plan:
         last_try=intent.repeated and tried_for >= timings.deletion_stuck,
         pace=growing(tried_for, timings.settle_check, timings.deletion_pause),
     )
+
+
+def _pause_left(situation: Situation, announced: Intent) -> timedelta:
+    """Return how long the next sandbox waits after others that broke, each time longer."""
+    # The first that breaks may have run for long: only what breaks after it makes a row.
+    in_a_row = situation.desired.memory.failures - 1
+    if announced.repeated or in_a_row < 1:
+        return timedelta(0)
+    return announced.at + situation.timings.create_retry * in_a_row - situation.now
 
 
 def _leave_name(situation: Situation, name: str) -> Plan:
@@ -129,7 +147,10 @@ def _may_land(situation: Situation) -> bool:
 
 
 def adopt(situation: Situation) -> Plan:
-    """Take over what a resource for the same issue left behind."""
+    """Take over what a resource for the same issue left behind.
+
+    A create without an answer may land once that is deleted, as one that was sent twice.
+    """
     sandbox = situation.sandbox
     assert sandbox is not None, "only a sandbox that was seen can be adopted"
     desired = situation.desired
@@ -137,7 +158,12 @@ def adopt(situation: Situation) -> Plan:
     labels = {**sandbox.labels, **desired.identity.labels(desired.name, attempt)}
     action = Action(ActionKind.ADOPT, desired.name, sandbox.id, attempt, labels=labels)
     message = f"Taking over sandbox {sandbox.id} of a resource that is gone."
-    return booting(situation, "Adopting", message, (action,))
+    create = desired.memory.unanswered_create
+    if create is None or create.repeated:
+        return booting(situation, "Adopting", message, (action,))
+    intent = create.model_copy(update={"repeated": True})
+    announced = (Action(ActionKind.WRITE_INTENT, intent=intent), action)
+    return booting(situation, "Adopting", message, announced)
 
 
 def replace_broken(situation: Situation) -> Plan:
@@ -146,7 +172,7 @@ def replace_broken(situation: Situation) -> Plan:
     assert sandbox is not None, "only a sandbox that was seen can be replaced"
     if not desired.memory.worn and desired.memory.failures + 1 >= desired.max_attempts:
         return _exhausted(situation)
-    if situation.observed.breaker is not None:
+    if situation.observed.breaker is not None and _is_guarded(situation):
         return _held_by_breaker(situation)
     announced = _announced_deletion(situation)
     if announced is not None and announced.reason == UNDELETABLE:
@@ -156,15 +182,25 @@ def replace_broken(situation: Situation) -> Plan:
     message = f"Replacing the sandbox: {why or state_words(situation)}."
     if announced is None:
         attempt, kind = desired.memory.attempt, IntentKind.DELETE
-        intent = new_intent(situation, kind, desired.name, attempt, "Replacing")
+        intent = new_intent(situation, kind, desired.name, attempt, REPLACING)
         announcement = Action(ActionKind.WRITE_INTENT, intent=intent)
-        return booting(situation, "Replacing", message, (announcement, delete))
+        return booting(situation, REPLACING, message, (announcement, delete))
     # Announced once: how long it has been tried counts from there.
     return replace(
-        booting(situation, "Replacing", message, (delete,)),
+        booting(situation, REPLACING, message, (delete,)),
         last_try=situation.now - announced.at >= situation.timings.deletion_stuck,
         next_check=next_deletion(situation),
     )
+
+
+def _is_guarded(situation: Situation) -> bool:
+    """Tell whether the breaker has a say: not where the order was at fault and the disk is empty.
+
+    An edit alone is not enough: whoever edits all resources in peace wants no disk lost later.
+    """
+    memory = situation.desired.memory
+    ordered_anew = memory.worn and not memory.ran
+    return situation.sight is not Sight.BUILD_FAILED and not ordered_anew
 
 
 def _announced_deletion(situation: Situation) -> Intent | None:
@@ -214,7 +250,8 @@ def recover(situation: Situation) -> Plan:
         if memory.recovered_at is not None and memory.recovered_at >= announced.at:
             return wait(situation)
         # Announced, but not known to be sent; asking again does no harm.
-        return booting(situation, "Recovering", message, (action,))
+        again = booting(situation, "Recovering", message, (action,))
+        return replace(again, last_try=True)
     intent = new_intent(situation, IntentKind.RECOVER, desired.name, memory.attempt)
     actions = (Action(ActionKind.WRITE_INTENT, intent=intent), action)
     return booting(situation, "Recovering", message, actions)
@@ -226,7 +263,7 @@ def _exhausted(situation: Situation) -> Plan:
     return Plan(
         row=situation.row,
         phase=Phase.FAILED,
-        reason="AttemptsExhausted",
+        reason=EXHAUSTED,
         message=(
             f"Gave up after {attempts} broken sandboxes; the last one: {last}. "
             "Correct spec.sandbox, or ask for another run with a new spec.run.trigger."
@@ -241,7 +278,8 @@ def _held_by_breaker(situation: Situation) -> Plan:
         reason="BreakerOpen",
         message=(
             f"The sandbox is {state_words(situation)} and would be replaced, but "
-            f"{situation.observed.breaker}."
+            f"{situation.observed.breaker}. It goes on by itself when fewer are; what is stopped, "
+            "finished, given up or deleted does not count."
         ),
         next_check=situation.timings.unknown_check,
     )

@@ -23,6 +23,11 @@ SUPERVISOR: Final = "supervisor.sh"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _HEADER: Final = "issuesandbox-pulse"
 CHANGED: Final = "the supervisor's file was changed"
+# An agent may have written any figure: none beyond these is possible, or can be reckoned with.
+_MOST_BYTES: Final = 2 * 10**15
+_MOST_PROCESSES: Final = 10**6
+_LONGEST: Final = 10**9
+_EXIT_CODES: Final = 256
 _FILE_DIGEST: Final = 'sha256sum <"$1" 2>/dev/null'
 MISSING: Final = "the supervisor's file is missing"
 
@@ -265,7 +270,7 @@ def _checked(paths: RunPaths, digest: str, run: str, *, first: str = ":") -> str
     )
     return (
         f'set -- {quoted(paths.supervisor)}; export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH}; '
-        f'for _ in 1 2 3; do [ -e "$1" ] || break; {first}; '
+        f'for _ in 1 2 3; do [ -f "$1" ] || break; {first}; '
         f'case "$({digest})" in {inside.digest(SUPERVISOR)}*) {run};; esac; sleep 0.3; done; '
         f'if [ -e "$1" ]; then printf {quoted(changed)}; else printf {quoted(missing)}; fi'
     )
@@ -278,18 +283,22 @@ def _versioned(name: str) -> str:
 
 def _pulse(fields: dict[str, str], encoded: str) -> Pulse:
     ended = fields.get("ended")
-    exit_code, survivors = fields.get("exit"), fields.get("survivors")
+    code, survivors = int(fields.get("exit", -1)), fields.get("survivors")
     chunk = bytes.fromhex(encoded) if "hex" in fields else b64decode(encoded, validate=True)
     return Pulse(
         state=RunState(fields["state"].capitalize()),
-        exit_code=None if exit_code is None else int(exit_code),
+        exit_code=code if code in range(_EXIT_CODES) else None,
         ended_by=None if ended is None else EndedBy(ended),
-        silent_for=int(fields.get("silent", 0)) / 100,
-        started_ago=int(fields.get("age", 0)) / 100,
-        size=int(fields.get("size", 0)),
+        silent_for=_figure(fields.get("silent"), _LONGEST) / 100,
+        started_ago=_figure(fields.get("age"), _LONGEST) / 100,
+        size=_figure(fields.get("size"), _MOST_BYTES),
         chunk=chunk,
-        chunk_offset=int(fields.get("base64") or fields.get("hex") or 0),
-        survivors=None if survivors is None else int(survivors),
+        chunk_offset=_figure(fields.get("base64") or fields.get("hex"), _MOST_BYTES),
+        survivors=None if survivors is None else _figure(survivors, _MOST_PROCESSES),
         fresh=fields.get("fresh") == "yes",
         problem=fields.get("problem"),
     )
+
+
+def _figure(told: str | None, most: int) -> int:
+    return max(0, min(int(told or 0), most))

@@ -29,6 +29,7 @@ class Step(StrEnum):
     START = "start"
     STOP = "stop"
     STOP_UNSEEN = "stop the one whose id is known, else change nothing"
+    STOP_UNTOLD = "stop, ever more seldom, until it tells what became of it"
     RECOVER = "recover once"
     ARCHIVE = "archive where asked, else nothing to do"
     DELETE = "delete"
@@ -120,7 +121,8 @@ TABLE: dict[Sight, Row] = {
     Sight.BUILDING: Row(_wait("build_limit"), _SETTLE, _DELETE, _REST),
     Sight.PULLING: Row(_wait("pull_limit"), _SETTLE, _DELETE, _REST),
     Sight.CREATING: Row(_wait("create_limit"), _SETTLE, _DELETE, _REST),
-    Sight.STRANGE: Row(_wait("create_limit", Step.HOLD), _HOLD, _DELETE, _REST),
+    # Nothing is proven of it, but a stop destroys nothing, and the sure kill must not wait.
+    Sight.STRANGE: Row(_wait("create_limit", Step.HOLD), _cell(Step.STOP_UNTOLD), _DELETE, _REST),
     Sight.STARTING: Row(_wait("start_limit"), _SETTLE, _DELETE, _REST),
     Sight.RESTORING: Row(_wait("restore_limit"), _SETTLE, _DELETE, _REST),
     Sight.RESHAPING: Row(_wait("reshape_limit", Step.HOLD), _SETTLE, _DELETE, _REST),

@@ -20,6 +20,8 @@ class Timings:
     """How long a start, stop or delete may take; Daytona holds a start for up to 30 s."""
     create_timeout: timedelta = timedelta(seconds=60)
     """How long the POST that creates a sandbox may take."""
+    create_retry: timedelta = timedelta(seconds=10)
+    """How long to wait once two sandboxes in a row broke; so much longer after each further one."""
     landing_margin: timedelta = timedelta(seconds=60)
     """How long after its time-out a create may still take effect."""
     absence_gap: timedelta = timedelta(seconds=15)
@@ -33,9 +35,9 @@ class Timings:
     event_retry: timedelta = timedelta(seconds=30)
     """How long the feed of state events waits at most before it connects again."""
     settle_check: timedelta = timedelta(seconds=1)
-    """How soon a sandbox in transition is looked at again."""
+    """How soon a sandbox in transition is looked at again; once a tick when that takes long."""
     unknown_check: timedelta = timedelta(seconds=15)
-    """How soon to ask again when Daytona could not be asked."""
+    """How soon to ask again when Daytona, or GitHub for a pull request, could not be asked."""
     organization_cache: timedelta = timedelta(seconds=60)
     """For how long the organisation of the key is taken as known."""
     refused_check: timedelta = timedelta(minutes=5)
@@ -72,6 +74,10 @@ class Timings:
     """How long keepAlive holds a sandbox that nobody uses."""
     work_hold: timedelta = timedelta(seconds=30)
     """How long a push or a rescue of work may hold a sandbox that is to end."""
+    push_timeout: timedelta = timedelta(seconds=20)
+    """How long one push may take; less than `work_hold`, so that a lost answer is no lost push."""
+    rescue_hold: timedelta = timedelta(minutes=2)
+    """How long work is tried to be saved where nothing else has to end meanwhile."""
     run_tick: timedelta = timedelta(seconds=2)
     """How long one look at a running agent waits for news."""
     stop_promise: timedelta = timedelta(seconds=30)
@@ -106,6 +112,8 @@ class Timings:
     """How long the kill of an agent may take; it gets 3 s to clean up."""
     tell_limit: timedelta = timedelta(minutes=2)
     """How long a finished run waits for GitHub to take its comment."""
+    comment_delay: timedelta = timedelta(milliseconds=300)
+    """How long a phase lasts before the comment tells of it: the run goes first."""
     comment_gap: timedelta = timedelta(seconds=5)
     """How far apart at least two edits of one comment are: GitHub limits what is written."""
     comment_refresh: timedelta = timedelta(minutes=1)

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from issuesandbox.api.conditions import ConditionType, find
 from issuesandbox.api.status import Status
-from issuesandbox.api.status_run import Outcome, RunPhase, RunStatus
+from issuesandbox.api.status_run import Outcome, RunStatus
 from issuesandbox.api.status_sandbox import IntentKind, SandboxDeletion, SandboxStatus
 from issuesandbox.domain import numbers
 from issuesandbox.domain.deletion_record import MAX_RETRIES
 from issuesandbox.domain.numbers import Family
+from issuesandbox.domain.runs.chapters import WORKSPACE_LOST
+from issuesandbox.domain.runs.rescue import is_saved
 
 _LIMITS: Final = {"InactivityTimeout": "inactivity", "AgentTimeout": "agent", "RunTimeout": "run"}
 _PUBLISHED: Final = {
@@ -51,6 +54,8 @@ def facts(before: Status, after: Status, now: datetime) -> Iterator[Fact]:
         last = after.history[0].reason if after.history else None
         if ended and after.run.outcome is Outcome.SUCCEEDED and last == "InactivityTimeout":
             yield Fact(numbers.FALSE_STALLS)
+    if _has_lost(after) and not _has_lost(before):
+        yield Fact(numbers.WORK, ("lost",))
     yield from _of_the_sandbox(before, after)
     if after.sandbox_deletion is not None and after.sandbox_deletion != before.sandbox_deletion:
         yield from _of_the_deletion(before, after.sandbox_deletion, now)
@@ -81,19 +86,22 @@ def _of_the_end(run: RunStatus, outcome: Outcome) -> Iterator[Fact]:
 
 
 def _of_the_work(old: RunStatus, new: RunStatus) -> Iterator[Fact]:
-    if new.saved_work is not None and old.saved_work is None:
+    if new.saved_work is not None and new.saved_work != old.saved_work:
         yield Fact(numbers.WORK, ("saved",))
     if old.outcome in _UNPUBLISHED and new.commit is not None and old.commit is None:
         yield Fact(numbers.LATE_RESULTS, ("ignored",))
     began = old.agent_started_at is not None
-    if began and new.recreations > old.recreations:
+    if began and new.recreations > old.recreations and not is_saved(old):
         yield Fact(numbers.WORK, ("lost",))
     given_up = new.outcome is not None and old.outcome is None and new.reason == "SandboxLost"
-    # Whoever could not even look does not know whether there was any.
-    rescued = old.phase is RunPhase.COLLECTING and new.phase is RunPhase.FINALIZING
-    in_vain = rescued and old.outcome is not None and new.change_totals is None
-    if began and new.saved_work is None and (given_up or in_vain):
+    if began and given_up and not is_saved(old):
         yield Fact(numbers.WORK, ("lost",))
+
+
+def _has_lost(status: Status) -> bool:
+    """Tell whether work of the run is written down as not saved."""
+    collected = find(status.conditions, ConditionType.CHANGES_COLLECTED)
+    return collected is not None and collected.reason == WORKSPACE_LOST
 
 
 def _of_the_sandbox(before: Status, after: Status) -> Iterator[Fact]:

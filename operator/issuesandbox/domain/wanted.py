@@ -50,6 +50,10 @@ class IdleTimings(Protocol):
     def work_hold(self) -> timedelta:
         """How long a push or a rescue of work may hold a sandbox that is to end."""
 
+    @property
+    def rescue_hold(self) -> timedelta:
+        """How long work is tried to be saved where nothing else has to end meanwhile."""
+
 
 class Turn(StrEnum):
     """Whether there is something to run."""
@@ -273,7 +277,7 @@ def facts_of(
         doubted=_is_doubted(status),
         settled=run is not None and run.phase is RunPhase.FINISHED,
         deletion_began=memory.cleanup_began is not None,
-        hold_until=_hold_until(run, timings),
+        hold_until=_hold_until(resource, timings),
         sandbox=_lodging(resource, memory, last_activity),
     )
 
@@ -317,7 +321,20 @@ def _finish(run: RunStatus | None) -> Finish | None:
     return Finish(run.outcome, run.finished_at or run.started_at, unpublished=unpublished)
 
 
-def _hold_until(run: RunStatus | None, timings: IdleTimings) -> datetime | None:
+def time_to_save(resource: IssueSandbox, timings: IdleTimings) -> timedelta:
+    """Return how long work may be saved after the end of its run.
+
+    Only a moment where a run waits for another sandbox, or where this one is to stop or to go.
+    """
+    run, stop = resource.status.run, resource.spec.desired_state is DesiredState.STOPPED
+    ending = stop or resource.metadata.deletion_timestamp is not None
+    waits = run is not None and run.outcome is None
+    short = waits or ending or is_unsafe(resource.status)
+    return timings.work_hold if short else timings.rescue_hold
+
+
+def _hold_until(resource: IssueSandbox, timings: IdleTimings) -> datetime | None:
+    run = resource.status.run
     if run is None:
         return None
     if run.outcome is None:
@@ -326,7 +343,7 @@ def _hold_until(run: RunStatus | None, timings: IdleTimings) -> datetime | None:
         return later(push.at, timings.work_hold) if push is not None and pending else None
     if run.finished_at is None or run.phase in (RunPhase.FINALIZING, RunPhase.FINISHED):
         return None
-    return later(run.finished_at, timings.work_hold)
+    return later(run.finished_at, time_to_save(resource, timings))
 
 
 def _lodging(

@@ -5,13 +5,13 @@ Whether it may be done, and what comes of it, is the pass's business.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 
 from issuesandbox.domain.model import Action, ActionKind, Holder, Observed, Plan
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.sandbox import Present, SandboxView
 from issuesandbox.domain.states import Sight, sight_of
+from issuesandbox.engine.action_log import Deed, log_action, seen_as
 from issuesandbox.engine.environment import variables
 from issuesandbox.engine.findings import Findings
 from issuesandbox.engine.orders import order_for
@@ -21,8 +21,6 @@ from issuesandbox.ports.errors import Busy, CallError, Conflict, Invalid, NotFou
 from issuesandbox.ports.ledgers import Ledgers
 from issuesandbox.ports.resources import ResourceKey
 from issuesandbox.ports.sandboxes import Sandboxes, SandboxOrder
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +108,9 @@ class Actor:
         key: ResourceKey, reading: Reading, observed: Observed, action: Action, plan: Plan
     ) -> None:
         """Say what is about to be done, for whom and why."""
-        seen = observed.sandbox
-        issue = reading.resource.spec.issue
-        logger.info(
-            action.kind.value,
-            extra={
-                "uid": key.uid,
-                "resource": str(key),
-                "issue": f"{issue.repository}#{issue.number}",
-                "attempt": action.attempt or reading.desired.memory.attempt,
-                "sandbox": action.sandbox_id or action.name,
-                "observed": seen.sandbox.state if isinstance(seen, Present) else "absent",
-                "action": action.kind.value,
-                "reason": plan.reason,
-            },
-        )
+        sandbox, seen = action.sandbox_id or action.name, seen_as(observed.sandbox)
+        deed = Deed(action.kind.value, seen, plan.reason, sandbox, action.attempt)
+        log_action(key, reading, deed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +122,12 @@ class Did:
     failure: CallError | None
     failed: ActionKind | None = None
     followed: Followed = field(default_factory=Followed)
+
+    @property
+    def arrived(self) -> bool:
+        """Tell whether what was sent last came to Daytona, or may have come."""
+        answered = isinstance(self.failure, Busy | Conflict | Invalid | Unavailable)
+        return self.failure is None or answered
 
 
 def findings_of(observed: Observed, plan: Plan, did: Did) -> Findings:
@@ -154,6 +146,10 @@ def findings_of(observed: Observed, plan: Plan, did: Did) -> Findings:
         not_found=isinstance(did.failure, NotFound),
         name_taken=did.failed is ActionKind.CREATE and isinstance(did.failure, Conflict),
         start_refused=did.failed is ActionKind.START and isinstance(did.failure, Invalid),
+        start_put_off=did.failed is ActionKind.START and isinstance(did.failure, Busy),
+        recovery_refused=(
+            did.failed is ActionKind.RECOVER and isinstance(did.failure, Busy | Invalid)
+        ),
         replaced=plan.reason == "Replacing" and ActionKind.DELETE in did.done,
         retired_gone=did.followed.gone,
         duplicate=did.followed.duplicate,

@@ -25,6 +25,9 @@ class Findings:
     name_taken: bool = False
     """Whether a create was answered: there is a sandbox of that name."""
     start_refused: bool = False
+    start_put_off: bool = False
+    """Whether a start was refused because another change is under way."""
+    recovery_refused: bool = False
     replaced: bool = False
     retired_gone: SandboxId | None = None
     duplicate: SandboxView | None = None

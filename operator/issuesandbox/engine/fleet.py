@@ -19,7 +19,7 @@ from typing import TypeVar
 from issuesandbox.api.names import LABEL_UID
 from issuesandbox.clock import Clock
 from issuesandbox.domain.naming import installation_labels, is_from_elsewhere
-from issuesandbox.domain.sandbox import SandboxView
+from issuesandbox.domain.sandbox import SandboxId, SandboxView
 from issuesandbox.domain.states import Sight, sight_of
 from issuesandbox.domain.timings import Timings
 from issuesandbox.ports.errors import CallError
@@ -30,9 +30,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 IsNews = Callable[[str, tuple[SandboxView, ...]], bool]
 _AT_ONCE = 500
-# Everybody in an ordinary installation; in a huge one no storm on a platform that is down.
+# Everybody in an ordinary installation. Whoever is told asks every 15 s until there is an answer:
+# in a huge one that would be a storm on a platform that is down.
 _TOLD_OF_AN_OUTAGE = 500
-_BROKEN = frozenset({Sight.BROKEN, Sight.RECOVERABLE, Sight.BUILD_FAILED})
+# Not one whose build failed: that is the order's fault, however many ordered the same.
+_BROKEN = frozenset({Sight.BROKEN, Sight.RECOVERABLE})
 
 
 def _always(_uid: str, _shown: tuple[SandboxView, ...]) -> bool:
@@ -46,8 +48,8 @@ class FleetView:
     taken_at: float
     by_uid: Mapping[str, tuple[SandboxView, ...]]
     size: int
-    broken: frozenset[str]
-    """The resources whose sandbox is broken."""
+    broken: Mapping[str, frozenset[SandboxId]]
+    """The broken sandboxes of each resource that has any."""
     elsewhere: int = 0
     """How many have our id, but were made by an operator that lives elsewhere."""
 
@@ -139,7 +141,9 @@ class Fleet:
         elsewhere = 0
         async for each in _gently(listed):
             elsewhere += is_from_elsewhere(each.labels, self.home)
-        self._view = FleetView(started, MappingProxyType(by_uid), len(listed), broken, elsewhere)
+        self._view = FleetView(
+            started, MappingProxyType(by_uid), len(listed), MappingProxyType(broken), elsewhere
+        )
         # The first view is news of everybody, whose first passes are due anyway.
         changed = await _changed(before.by_uid, by_uid) if before is not None else set[str]()
         async for uid in _gently(changed):
@@ -162,17 +166,17 @@ Groups = Mapping[str, tuple[SandboxView, ...]]
 
 async def _grouped(
     listed: Sequence[SandboxView],
-) -> tuple[dict[str, tuple[SandboxView, ...]], frozenset[str]]:
-    """Return the sandboxes by the uid of their resource, and for which of these one is broken."""
+) -> tuple[dict[str, tuple[SandboxView, ...]], dict[str, frozenset[SandboxId]]]:
+    """Return the sandboxes by the uid of their resource, and the broken ones among them."""
     grouped: dict[str, tuple[SandboxView, ...]] = {}
-    broken = set()
+    broken: dict[str, frozenset[SandboxId]] = {}
     async for sandbox in _gently(listed):
         uid = sandbox.labels.get(LABEL_UID)
         if uid:
             grouped[uid] = (*grouped.get(uid, ()), sandbox)
             if sight_of(sandbox) in _BROKEN:
-                broken.add(uid)
-    return grouped, frozenset(broken)
+                broken[uid] = broken.get(uid, frozenset()) | {sandbox.id}
+    return grouped, broken
 
 
 async def _changed(old: Groups, new: Groups) -> set[str]:

@@ -78,7 +78,10 @@ def lodged(
         made_from = fingerprint(reading.resource.spec.sandbox)
         sandbox = status.sandbox.model_copy(update={"spec_hash": made_from})
         status = status.model_copy(update={"sandbox": sandbox})
-    if ActionKind.RECOVER in findings.done and status.sandbox is not None:
+    recovered = ActionKind.RECOVER in findings.done
+    # Once for each incident: a refusal may be of the moment, a second one is an answer.
+    recovered = recovered or (findings.recovery_refused and plan.last_try)
+    if recovered and status.sandbox is not None:
         sandbox = status.sandbox.model_copy(update={"recovered_at": now})
         status = status.model_copy(update={"sandbox": sandbox})
     intent = status.intent
@@ -158,7 +161,7 @@ def _with_start(
         asked_at, failed = None, 0
     elif sight in AT_REST and sight_of_state(known.state) not in AT_REST and asked_at:
         asked_at, failed = None, failed + 1
-    if ActionKind.START in findings.done:
+    if ActionKind.START in findings.done or findings.start_put_off:
         asked_at = asked_at or now
     failed += findings.start_refused
     told = {"start_asked_at": asked_at, "failed_starts": failed or None}
@@ -181,6 +184,7 @@ def _with_sandbox(status: Status, seen: SandboxView, wish: Wanted, now: datetime
             "state_since": before.state_since if same and before.state_since else now,
             "attempt": attempt_of(seen.labels, before.attempt),
             "stop_reason": stop_reason(before.stop_reason, wish, sight),
+            "ran_at": before.ran_at or (now if sight is Sight.RUNNING else None),
             "repeated_create_at": now if _repeated(status.intent) else before.repeated_create_at,
         }
     )

@@ -6,12 +6,12 @@ Turns answers and failures into observations; decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from issuesandbox.api.names import LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
 from issuesandbox.clock import Clock
-from issuesandbox.domain.model import Desired, Holder, Observed
+from issuesandbox.domain.model import PACED, Desired, Holder, Observed, Paced, Plan
 from issuesandbox.domain.naming import Ownership, suffixed_name
 from issuesandbox.domain.sandbox import (
     THROTTLED,
@@ -21,7 +21,7 @@ from issuesandbox.domain.sandbox import (
     SandboxView,
     Unknown,
 )
-from issuesandbox.domain.states import is_live
+from issuesandbox.domain.states import Sight, is_live, sight_of
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.setbacks import with_next_step
@@ -41,8 +41,10 @@ class _Sightings:
     """Since when others hold the name."""
     create_at: datetime | None = None
     create_since: float = 0.0
-    unseen_stop_at: float | None = None
-    """When a stop was sent without a look; None if there was a look since."""
+    unseen_stops: tuple[float, float] | None = None
+    """When stops were first and last sent without a state to see, before or since."""
+    sent: tuple[Plan, str | None, float] | None = None
+    """What was sent last, in which state of the sandbox, and until when it is not sent again."""
 
 
 class Observer:
@@ -95,8 +97,20 @@ class Observer:
         self._doubted.add(key)
 
     def stops_unseen(self, key: ResourceKey) -> None:
-        """Take note of a stop that is sent without a look, so that it is not sent all the time."""
-        self._sightings.setdefault(key, _Sightings()).unseen_stop_at = self._clock.monotonic()
+        """Take note of a stop whose effect nobody sees, so that it is not sent all the time."""
+        sightings, now = self._sightings.setdefault(key, _Sightings()), self._clock.monotonic()
+        first, _ = sightings.unseen_stops or (now, now)
+        sightings.unseen_stops = first, now
+
+    def pace(self, key: ResourceKey, plan: Plan, observed: Observed) -> None:
+        """Take note of a change that was sent: it is sent again only when its plan says so."""
+        seen, change = observed.sandbox, plan.change
+        if plan.next_check is None or change is None or not isinstance(seen, Present):
+            return
+        if change.kind not in PACED:
+            return
+        until = self._clock.monotonic() + plan.next_check.total_seconds()
+        self._sightings.setdefault(key, _Sightings()).sent = (plan, seen.sandbox.state, until)
 
     def glance(self, key: ResourceKey, desired: Desired) -> Observed | None:
         """Return what the fleet view shows, or None where only a GET can tell."""
@@ -127,10 +141,10 @@ class Observer:
                 await self.check_organization(desired)
             self._check_key(keys_used)
         except CallError as error:
-            sent = self._unseen_stop_for(sightings)
-            return Observed(_unknown(error), evidence=True, unseen_stop_for=sent)
-        sightings.unseen_stop_at = None
-        return Observed(
+            return self._with_unseen_stops(sightings, Observed(_unknown(error), evidence=True))
+        if sandbox is None or sight_of(sandbox) is not Sight.STRANGE:
+            sightings.unseen_stops = None
+        observed = Observed(
             Present(sandbox) if sandbox is not None else Absent(),
             evidence=True,
             holder=holder,
@@ -144,7 +158,9 @@ class Observer:
             ),
             create_age=self._create_age(sightings, desired),
             breaker=self._breaker(),
+            paced=self._paced(sightings),
         )
+        return self._with_unseen_stops(sightings, observed)
 
     def _absence(
         self,
@@ -172,9 +188,22 @@ class Observer:
             sightings.held_since = now
         return timedelta(seconds=now - sightings.held_since)
 
-    def _unseen_stop_for(self, sightings: _Sightings) -> timedelta | None:
-        at = sightings.unseen_stop_at
-        return timedelta(seconds=self._clock.monotonic() - at) if at is not None else None
+    def _with_unseen_stops(self, sightings: _Sightings, observed: Observed) -> Observed:
+        if sightings.unseen_stops is None:
+            return observed
+        first, last = sightings.unseen_stops
+        return replace(
+            observed,
+            unseen_stop_for=timedelta(seconds=self._clock.monotonic() - last),
+            unseen_stops_took=timedelta(seconds=last - first),
+        )
+
+    def _paced(self, sightings: _Sightings) -> Paced | None:
+        if sightings.sent is None:
+            return None
+        plan, state, until = sightings.sent
+        left = timedelta(seconds=until - self._clock.monotonic())
+        return Paced(plan, state, left) if left > timedelta(0) else None
 
     async def check_organization(self, desired: Desired) -> None:
         """Raise unless an absence counts: another organisation's key sees nothing of ours.

@@ -230,6 +230,7 @@ def memory_of(resource: IssueSandbox) -> Memory:
         attempt=sandbox.attempt or 0,
         failures=_failures(resource),
         worn=_is_worn(resource),
+        ran=sandbox.ran_at is not None,
         recovered_at=sandbox.recovered_at,
         start_asked_at=sandbox.start_asked_at,
         failed_starts=sandbox.failed_starts or 0,

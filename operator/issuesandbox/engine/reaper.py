@@ -16,10 +16,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from issuesandbox.api.names import LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
+from issuesandbox.api.names import (
+    LABEL_NAMESPACE,
+    LABEL_NUMBER,
+    LABEL_REPOSITORY,
+    LABEL_RESOURCE,
+    LABEL_UID,
+)
 from issuesandbox.clock import Clock
 from issuesandbox.domain.buckets import Priority
-from issuesandbox.domain.naming import installation_labels
+from issuesandbox.domain.naming import attempt_of, installation_labels
 from issuesandbox.domain.orphans import (
     Assessment,
     Doubt,
@@ -33,7 +39,7 @@ from issuesandbox.domain.orphans import (
 from issuesandbox.engine.batch import in_batches
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.fleet import Fleet
-from issuesandbox.engine.rates import on_behalf_of
+from issuesandbox.engine.rates import on_behalf_of, while_allowed
 from issuesandbox.ports.errors import Busy, CallError, NotFound
 from issuesandbox.ports.resources import ResourceKey
 from issuesandbox.ports.sandboxes import Sandboxes
@@ -51,6 +57,10 @@ class Registry(Protocol):
     async def get(self, key: ResourceKey) -> Mapping[str, Any]:
         """Return the resource at this place."""
         ...
+
+
+class _NotInCharge(Exception):
+    """Nothing may be killed any more."""
 
 
 class Fate(StrEnum):
@@ -184,15 +194,19 @@ class Reaper:
         except Exception as error:
             logger.exception("an orphan could not be treated")
             treated = Treated(finding, Fate.ERROR, repr(error))
+        labels = finding.sandbox.labels
         log = logger.warning if treated.fate is Fate.ERROR else logger.info
         log(
             "orphan",
             extra={
                 "fate": treated.fate.value,
                 "sandbox": finding.sandbox.id,
-                "uid": finding.sandbox.labels[LABEL_UID],
+                "uid": labels[LABEL_UID],
                 "resource": finding.resource,
+                "issue": f"{labels.get(LABEL_REPOSITORY, '')}#{labels.get(LABEL_NUMBER, '')}",
+                "attempt": attempt_of(labels, None),
                 "observed": finding.sandbox.state,
+                "action": "delete",
                 "reason": treated.why or finding.why,
             },
         )
@@ -205,13 +219,20 @@ class Reaper:
                 return Treated(finding, Fate.SPARED, doubt)
             if self._dry_run:
                 return Treated(finding, Fate.WOULD)
-            if not self._may_sweep():
-                text = "another operator is in charge now, or all is frozen"
-                return Treated(finding, Fate.SPARED, text)
-            await self._outside.sandboxes.delete(finding.sandbox.id)
+            self._check_charge()
+            # It may have to wait for its turn at Daytona's rate limit.
+            with while_allowed(self._check_charge):
+                await self._outside.sandboxes.delete(finding.sandbox.id)
         except NotFound:
             return Treated(finding, Fate.SPARED, "it is gone already")
+        except _NotInCharge:
+            text = "another operator is in charge now, or all is frozen"
+            return Treated(finding, Fate.SPARED, text)
         return Treated(finding, Fate.KILLED)
+
+    def _check_charge(self) -> None:
+        if not self._may_sweep():
+            raise _NotInCharge
 
     async def _doubt(self, finding: Finding) -> str | None:
         """Ask both sides once more; return what speaks for the sandbox, if anything does."""

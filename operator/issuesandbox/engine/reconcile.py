@@ -6,7 +6,6 @@ Kubernetes and Daytona say then.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,9 +21,10 @@ from issuesandbox.domain.buckets import Priority
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.decide import decide
 from issuesandbox.domain.model import ANNOUNCEMENTS, Action, ActionKind, Observed, Plan, Want
-from issuesandbox.domain.sandbox import Absent, Present, SandboxView, Unknown
+from issuesandbox.domain.sandbox import Absent, Present, SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.acting import Actor, Did, findings_of
+from issuesandbox.engine.action_log import Deed, log_action, seen_as
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.cleaning import with_deletion_record
@@ -47,8 +47,6 @@ from issuesandbox.ports.errors import CallError, Conflict, NotFound
 from issuesandbox.ports.ledgers import Ledgers
 from issuesandbox.ports.resources import ResourceKey, Resources
 from issuesandbox.ports.sandboxes import Sandboxes
-
-logger = logging.getLogger(__name__)
 
 _BRINGING_UP = frozenset({ActionKind.CREATE, ActionKind.START, ActionKind.RECOVER})
 
@@ -158,8 +156,9 @@ class Reconciler:
 
     async def _expire(self, key: ResourceKey, reading: Reading) -> None:
         self._check_charge(reading)
+        last_seen = reading.desired.memory.state or "absent"
+        log_action(key, reading, Deed("delete the resource", last_seen, "Expired"))
         await self._ports.resources.delete(key, reading.version)
-        logger.info("expired", extra={"resource": str(key), "uid": key.uid})
 
     def _check_charge(self, reading: Reading) -> None:
         if not self._ports.may_act_for(reading.resource.spec.issue.repository):
@@ -188,10 +187,13 @@ class Reconciler:
     ) -> float | None:
         # From here on it may have been asked for.
         self._ports.newborns.forget(key.uid)
-        if not self._runs.may_be_left(key, reading, plan):
+        parted = await self._part(key, reading, plan)
+        if parted is None:
             return self._timings.settle_check.total_seconds()
+        reading = parted
         if ActionKind.RELEASE in (each.kind for each in plan.actions):
-            await self._release(key, await self._close_run(key, reading, plan))
+            closed = await self._close_run(key, reading, plan)
+            await self._release(key, closed, observed, plan)
             return None
         before = reading.resource.status
         reading = await self._protect(key, reading, plan)
@@ -228,6 +230,23 @@ class Reconciler:
         soon = self._timings.settle_check.total_seconds()
         return soon if delay is None else min(delay, soon)
 
+    async def _part(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading | None:
+        """Have the run part with a sandbox that is given up; None while that is under way.
+
+        Where its work was saved is written down before the sandbox is given up.
+        """
+        if not self._runs.may_be_left(key, reading, plan):
+            return None
+        progress = self._runs.salvage(key, reading, plan)
+        if progress is None:
+            return reading
+        if progress.next_check is not None:
+            return None
+        body = await self._writer.write_status(key, reading, progress.status)
+        if progress.event is not None:
+            await self._writer.tell(key, progress.event)
+        return self._reread(body) if body is not None else reading
+
     async def _act(
         self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
     ) -> tuple[Reading, Plan, Did]:
@@ -248,7 +267,7 @@ class Reconciler:
             if action.kind is ActionKind.CREATE and announced is None and action.intent is None:
                 await self._writer.confirm(key, reading)
             self._check_charge(reading)
-            self._note(key, reading, observed, action)
+            self._note(key, reading, plan, action)
             self._actor.log(key, reading, observed, action, plan)
             try:
                 created = await self._actor.send(action, ordered) or created
@@ -264,15 +283,17 @@ class Reconciler:
         # Only now, so that the call did not wait for it.
         reading = self._reread(announced) if announced is not None else reading
         did = Did(tuple(done), created, failure, failed)
+        if did.arrived:
+            self._observer.pace(key, plan, observed)
         if not plan.actions or isinstance(failure, Conflict):
             # Who waits for a name may wait for a retired one.
             followed = await self._retirement.follow(key, reading, observed)
             did = replace(did, followed=followed)
         return reading, plan, did
 
-    def _note(self, key: ResourceKey, reading: Reading, observed: Observed, action: Action) -> None:
+    def _note(self, key: ResourceKey, reading: Reading, plan: Plan, action: Action) -> None:
         """Tell those whom it concerns what is about to be done."""
-        if isinstance(observed.sandbox, Unknown):
+        if not plan.synced:
             self._observer.stops_unseen(key)
         if action.kind in _BRINGING_UP:
             self._runs.scout(key, reading)
@@ -320,10 +341,13 @@ class Reconciler:
             status = next_status(reading, plan, findings, self._ports.clock.now(), status)
         return await self._writer.write_status(key, reading, status)
 
-    async def _release(self, key: ResourceKey, reading: Reading) -> None:
+    async def _release(
+        self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
+    ) -> None:
         kept = [each for each in reading.resource.metadata.finalizers if each != FINALIZER]
+        deed = Deed(ActionKind.RELEASE.value, seen_as(observed.sandbox), plan.reason)
+        log_action(key, reading, deed)
         await self._writer.patch(key, reading, {"finalizers": kept})
-        logger.info("released", extra={"resource": str(key), "uid": key.uid})
 
     async def _record(
         self,

@@ -7,24 +7,23 @@ and asked, so that it does neither too often.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from issuesandbox.api.status_sandbox import Retired
 from issuesandbox.clock import Clock
-from issuesandbox.domain.model import Desired, Holder, Observed
-from issuesandbox.domain.naming import Ownership
+from issuesandbox.domain.model import ActionKind, Desired, Holder, Observed
+from issuesandbox.domain.naming import Ownership, attempt_of
 from issuesandbox.domain.sandbox import Present, SandboxId, SandboxView
 from issuesandbox.domain.situation import growing
 from issuesandbox.domain.states import is_live
 from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.action_log import Deed, log_action, seen_as
 from issuesandbox.engine.reading import Reading
 from issuesandbox.ports.errors import CallError, NotFound
 from issuesandbox.ports.resources import ResourceKey
 from issuesandbox.ports.sandboxes import Sandboxes
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +105,19 @@ class Retirement:
     def _is_due(self, retired: Retired, tries: _Tries) -> bool:
         if tries.asked_at is None:
             return True
-        taken = self._clock.now() - retired.at
+        asked_for = timedelta(seconds=self._clock.monotonic() - tries.asked_at)
+        taken = self._clock.now() - asked_for - retired.at
         pause = growing(taken, self._timings.deletion_retry, self._timings.deletion_pause)
-        return self._clock.monotonic() - tries.asked_at >= pause.total_seconds()
+        return asked_for >= pause
 
     async def _delete(
         self, key: ResourceKey, reading: Reading, sandbox: SandboxView, tries: _Tries
     ) -> Followed:
         self._check_charge(reading)
         first, tries.asked_at = tries.asked_at is None, self._clock.monotonic()
-        issue = reading.resource.spec.issue
-        logger.info(
-            "delete",
-            extra={
-                "uid": key.uid,
-                "resource": str(key),
-                "issue": f"{issue.repository}#{issue.number}",
-                "sandbox": sandbox.id,
-                "observed": sandbox.state,
-                "action": "delete",
-                "reason": "Retired",
-            },
-        )
+        attempt, seen = attempt_of(sandbox.labels, None), seen_as(Present(sandbox))
+        deed = Deed(ActionKind.DELETE.value, seen, "Retired", sandbox.id, attempt)
+        log_action(key, reading, deed)
         await self._sandboxes.delete(sandbox.id)
         return Followed(asked=sandbox.id if first else None)
 

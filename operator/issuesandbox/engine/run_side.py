@@ -14,7 +14,7 @@ from issuesandbox.engine.books import Books
 from issuesandbox.engine.reading import Reading
 from issuesandbox.engine.runs.driver import RunDriver
 from issuesandbox.engine.runs.mover import Progress
-from issuesandbox.engine.runs.scenes import scene_of
+from issuesandbox.engine.runs.scenes import is_doomed, scene_of
 from issuesandbox.ports.resources import ResourceKey
 
 
@@ -48,6 +48,12 @@ class RunSide:
             return True
         scene = scene_of(reading, plan, self._clock.now())
         return desired.forced or scene.still or self._driver.may_be_left(key, scene)
+
+    def salvage(self, key: ResourceKey, reading: Reading, plan: Plan) -> Progress | None:
+        """Have the work saved that lies in a sandbox which is given up; None: go on."""
+        if self._driver is None or not is_doomed(plan):
+            return None
+        return self._driver.salvage(key, scene_of(reading, plan, self._clock.now()))
 
     async def close(self, key: ResourceKey, reading: Reading, plan: Plan) -> Status | None:
         """Give the run of a resource that goes its last word; None if it was given before."""

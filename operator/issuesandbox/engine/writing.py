@@ -50,7 +50,7 @@ class Writer:
         self, key: ResourceKey, reading: Reading, status: Status
     ) -> Mapping[str, Any] | None:
         """Write what is new in a status; return the resource, or None if nothing is."""
-        before = reading.resource.status
+        before, status = reading.resource.status, status.fitted()
         patch = {} if status == before else merge_patch(before.to_json(), status.to_json())
         if not patch:
             return None

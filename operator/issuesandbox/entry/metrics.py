@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from issuesandbox.api.status import Phase
 from issuesandbox.domain.model import ActionKind
+from issuesandbox.domain.states import SIGHTS
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.reconcile import Reconciler
@@ -55,7 +56,7 @@ class ViewCollector(Collector):
             "Longest wait of a due pass.",
             self._queue.overdue(),
         )
-        yield self._sandboxes()
+        yield from self._sandboxes()
         yield from self._resources()
         actions = CounterMetricFamily(
             "issuesandbox_actions", "Actions taken, by kind.", labels=["action"]
@@ -88,7 +89,7 @@ class ViewCollector(Collector):
             conditions.add_metric([kind, status, reason], count)
         yield conditions
 
-    def _sandboxes(self) -> Metric:
+    def _sandboxes(self) -> Iterable[Metric]:
         family = GaugeMetricFamily(
             "issuesandbox_sandboxes", "Own sandboxes in the fleet view.", labels=["state"]
         )
@@ -100,7 +101,12 @@ class ViewCollector(Collector):
         )
         for state, count in states.items():
             family.add_metric([state], count)
-        return family
+        yield family
+        yield GaugeMetricFamily(
+            "issuesandbox_strange_sandboxes",
+            "Of them those that show no state, or one that this version does not know.",
+            sum(count for state, count in states.items() if state not in SIGHTS),
+        )
 
 
 def build_registry(*collectors: Collector) -> CollectorRegistry:

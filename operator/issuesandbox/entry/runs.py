@@ -76,7 +76,9 @@ async def connect_runs(
     key = settings.daytona_api_key.get_secret_value()
     toolbox = DaytonaToolbox(settings.daytona_api_url, key, settings.timings, gate, meter)
     stack.push_async_callback(toolbox.close)
-    remote = HttpRemote(await stack.enter_async_context(open_session()))
+    push_timeout = settings.timings.push_timeout.total_seconds()
+    session = await stack.enter_async_context(open_session())
+    remote = HttpRemote(session, push_timeout=push_timeout)
     identity = _identity(settings)
     if identity is None:
         return RunWorld(toolbox, None, remote)

@@ -7,8 +7,11 @@
 # its `tree` line, in base64: the operator writes it and can so tell the commit's id. SUMMARY is
 # a file in WORK that is read and not committed. FOLDER gets the results, COMMIT.pack and, for
 # `patch`, COMMIT.patch; NONCE tells calls at the same time apart. The answer goes to standard
-# output, one word and one value per line, file names in base64, and is complete when its last
-# line is `end`.
+# output, one word and one value per line, file names as git quotes them, and is complete when its
+# last line is `end`. It is to be run with no environment but a PATH.
+#
+# A run waits for this, and most of the time goes into starting programs: few are started, and what
+# is rare, such as a submodule, is looked for before anything is done about it.
 #
 # Nothing in the work tree or its `.git` is trusted: it was an agent's to change. `.git` only
 # lends its objects. Configuration, index, attributes, ignore rules outside the tree and hooks
@@ -19,57 +22,13 @@ LC_ALL=C
 export LC_ALL
 
 names_limit=32768
+changes_limit=50
 summary_limit=6144
 detail_limit=600
 # A ConfigMap holds little more.
 patch_limit=921600
 
-say() { printf '%s %s\n' "$1" "$2"; }
-
-fail() {
-    say error "$1"
-    [ ! -f "$out/errors" ] || say detail "$(tail -c "$detail_limit" "$out/errors" | encoded)"
-    say end -
-    exit 0
-}
-
-encoded() { base64 | tr -d '\n'; }
-
-# Some versions of wc put spaces before the number.
-size_of() { echo $(($(wc -c <"$1"))); }
-
-# An agent may have put programs of its own into its home: they are not taken from there.
-trusted_path() {
-    set -f
-    IFS=:
-    found=
-    for folder in $PATH; do
-        case $folder/ in
-        "$home"/*) ;;
-        /*) found=$found$folder: ;;
-        esac
-    done
-    unset IFS
-    set +f
-    printf '%s' "$found/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-}
-
-forget_environment() {
-    for name in $(env | sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'); do
-        unset "$name"
-    done
-}
-
-# A repository with nothing in it but our configuration. It takes the parent as the beginning of
-# all history, so that nothing before it is ever read.
-make_repository() {
-    mkdir -p "$out/git/objects/info" "$out/git/refs" "$out/home" || fail NoSpace
-    echo 'ref: refs/heads/collected' >"$out/git/HEAD"
-    echo "$parent" >"$out/git/shallow"
-    printf '%s\n' "$work/.git/objects" >"$out/git/objects/info/alternates"
-    rm -f "$work/.git/objects/info/alternates" "$work/.git/objects/info/http-alternates"
-    cat >"$out/git/config" <<'END' || fail NoSpace
-[core]
+configuration='[core]
 	repositoryformatversion = 0
 	bare = false
 	fileMode = true
@@ -94,8 +53,50 @@ make_repository() {
 [diff]
 	ignoreSubmodules = all
 [advice]
-	addEmbeddedRepo = false
-END
+	addEmbeddedRepo = false'
+
+say() { printf '%s %s\n' "$1" "$2"; }
+
+fail() {
+    wait
+    say error "$1"
+    [ ! -f "$out/errors" ] || say detail "$(tail -c "$detail_limit" "$out/errors" | encoded)"
+    say end -
+    exit 0
+}
+
+encoded() { base64 | tr -d '\n'; }
+
+# Some versions of wc put spaces before the number.
+size_of() { echo $(($(wc -c <"$1"))); }
+
+# An agent may have put programs of its own into its home: they are not taken from there.
+trust_path() {
+    set -f
+    IFS=:
+    found=
+    for each in $PATH; do
+        case $each/ in
+        "$home"/*) ;;
+        /*) found=$found$each: ;;
+        esac
+    done
+    unset IFS
+    set +f
+    PATH=$found/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+}
+
+# A repository with nothing in it but our configuration. It takes the parent as the beginning of
+# all history, so that nothing before it is ever read.
+make_repository() {
+    echo 'ref: refs/heads/collected' >"$out/git/HEAD"
+    echo "$parent" >"$out/git/shallow"
+    printf '%s\n' "$work/.git/objects" >"$out/git/objects/info/alternates"
+    for each in alternates http-alternates; do
+        each=$work/.git/objects/info/$each
+        if [ -e "$each" ] || [ -L "$each" ]; then rm -f "$each"; fi
+    done
+    printf '%s\n' "$configuration" >"$out/git/config" || fail NoSpace
     export HOME="$out/home" XDG_CONFIG_HOME="$out/home"
     export GIT_DIR="$out/git" GIT_WORK_TREE="$work" GIT_INDEX_FILE="$out/index"
     export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null
@@ -113,11 +114,14 @@ as_names() { tr '\n\001' '\0\n'; }
 # What git must not look into: it would run `git status` inside, under that repository's own
 # configuration. Submodules of the parent keep their place, other repositories are left out.
 list_submodules() {
+    git ls-tree -r "$parent" | grep -q '^160000 ' || return 0
     git ls-tree -r -z "$parent" | as_lines |
         sed -n 's/^160000 commit [0-9a-f]*	//p' | as_names >"$out/submodules"
 }
 
 list_nested() {
+    # Quoted, if there is anything odd in the name.
+    git ls-files --others --exclude-standard | grep -q '/"\{0,1\}$' || return 0
     git ls-files -z --others --exclude-standard | as_lines |
         sed -n 's,/$,,p' | as_names >"$out/nested"
 }
@@ -128,9 +132,11 @@ excluded() { # FILE: its names as pathspecs; mostly there are none
 
 stage() {
     list_submodules &
+    git rev-parse --verify "$parent^{tree}" >"$out/before" &
     git read-tree "$parent" || fail RepositoryDamaged
     list_nested
     wait
+    read -r before <"$out/before" || fail RepositoryDamaged
     {
         printf '.\0:(top,exclude,literal)%s\0' "$summary"
         excluded "$out/submodules"
@@ -150,12 +156,21 @@ differences() {
 }
 
 tell_changes() {
-    # One line per file, its fifth word what happened to it, and a last one that sums all up.
-    differences --raw --shortstat |
-        awk '!/^:/ { lines = $0; next } { files++ } $5 == "A" { created++ } $5 == "D" { deleted++ }
+    # For each file one line of what happened to it, then for each one of its lines in the same
+    # order, then one that sums all up.
+    differences --raw --numstat --shortstat |
+        awk -F '\t' -v most="$changes_limit" -v room="$names_limit" '
+        /^:/ {
+            sub(/^.* /, "", $1); kind = substr($1, 1, 1)
+            files++; created += kind == "A"; deleted += kind == "D"
+            if (listed == files - 1 && files <= most && (room -= length($NF)) > 0) {
+                kinds[++listed] = kind; names[listed] = $NF
+            }
+            next
+        }
+        /^ / { lines = $0; next }
+        ++counted <= listed { print "change", kinds[counted], $1, $2, names[counted] }
         END { printf "files %d\ncreated %d\ndeleted %d\nlines %s\n", files, created, deleted, lines }'
-    say status "$(differences --name-status -z | head -c "$names_limit" | encoded)"
-    say numbers "$(differences --numstat -z | head -c "$names_limit" | encoded)"
 }
 
 tell_summary() {
@@ -194,7 +209,6 @@ collect() {
     [ -d "$work/.git/objects" ] || fail RepositoryDamaged
     command -v git >/dev/null || fail GitMissing
     make_repository
-    before=$(git rev-parse --verify "$parent^{tree}") || fail RepositoryDamaged
     stage
     tree=$(git write-tree) || fail TreeFailed
     say tree "$tree"
@@ -203,13 +217,12 @@ collect() {
     say nested "$nested"
     tell_summary
     if [ "$tree" != "$before" ]; then
-        tell_changes >"$out/changes" &
+        tell_changes &
         make_commit
         make_pack
+        wait
         say commit "$commit"
         say pack "$pack_size"
-        wait
-        cat "$out/changes"
         [ "$mode" != patch ] || make_patch
     fi
     say end -
@@ -217,12 +230,11 @@ collect() {
 
 mode=$1 work=$2 folder=$3 out=$3/collect.$4 parent=$5 rest=$6 summary=$7 pack_limit=$8
 home=${0%/*/*/*}
-PATH=$(trusted_path)
-forget_environment
+trust_path
 say collected 1
-rm -rf "$out"
-{ mkdir -p "$folder" && mkdir "$out"; } 2>/dev/null || fail NoSpace
+[ ! -e "$out" ] || rm -rf "$out"
 trap 'wait; cd / && rm -rf "$out"' EXIT
+mkdir -p "$out/git/objects/info" "$out/git/refs" "$out/home" 2>/dev/null || fail NoSpace
 if [ ! -d "$work" ] || [ -L "$work" ] || ! cd "$work"; then
     fail WorkspaceLost
 fi

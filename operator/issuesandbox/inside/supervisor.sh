@@ -23,6 +23,8 @@ set -u
 # --- the small files of a run -----------------------------------------------------------------
 
 put() { # DIR FILE TEXT: overwrite in place
+    # Whatever else the agent may have put there could hold us up.
+    [ -f "$1/$2" ] || [ ! -e "$1/$2" ] || return 1
     printf '%-63s\n' "$3" 2>/dev/null 1<>"$1/$2"
 }
 
@@ -32,8 +34,8 @@ get() { # FILE: set `value`; fail if the file is gone or blank
     [ -n "$value" ]
 }
 
-is_number() {
-    case $1 in '' | *[!0-9]*) return 1 ;; esac
+is_number() { # one that every shell can reckon with: no octal one, and at most 15 digits
+    case $1 in '' | 0?* | *[!0123456789]* | ????????????????*) return 1 ;; esac
 }
 
 clock() { # set `now`
@@ -51,12 +53,20 @@ pause() { # about a tenth of a second
     sleep 0.1 2>/dev/null || sleep 1
 }
 
-marked() { # print the ids of the processes that carry the mark of this run
-    # With several files head puts the name of each before its content.
-    head -n 99999 /proc/[0-9]*/environ 2>/dev/null | tr '\000' '\n' |
-        awk -v mark="ISSUESANDBOX_RUN=:${dir##*/}:" '
-        /^==> \/proc\/[0-9]+\/environ <==$/ { split($2, part, "/"); pid = part[3] }
-        $0 == mark { printf "%s ", pid }'
+marked() { # print the files of the processes that carry the mark of this run
+    set -- "ISSUESANDBOX_RUN=:${dir##*/}:"
+    found=$(ISSUESANDBOX_RUN="${1#*=}" \
+        grep -lzxF "$1" /proc/self/environ /proc/[0-9]*/environ 2>/dev/null)
+    # Where it does not find itself, it cannot read such files: a small version.
+    case $found in
+    /proc/self/environ*) echo "$found" ;;
+    *)
+        # With several files head puts the name of each before its content.
+        head -n 99999 /proc/[0-9]*/environ 2>/dev/null | tr '\000' '\n' | awk -v mark="$1" '
+        /^==> \/proc\/[0-9]+\/environ <==$/ { file = $2 }
+        $0 == mark { print file }'
+        ;;
+    esac
 }
 
 # Reads the process table. BUSY 1 prints a figure that changes when a child of the agent works;
@@ -68,7 +78,10 @@ table() { # BUSY MARKED
     cat /proc/[0-9]*/stat 2>/dev/null |
         awk -v agent="${value% *}" -v start="${value#* }" -v busy="$1" -v marked="$2" \
             -v keeper="$keeper" '
-        BEGIN { n = split(marked, ids, " "); for (i = 1; i <= n; i++) hit[ids[i]] = 1 }
+        BEGIN {
+            n = split(marked, files, " ")
+            for (i = 1; i <= n; i++) { split(files[i], part, "/"); hit[part[3]] = 1 }
+        }
         {
             # A program may have a line break in its name.
             if ($0 !~ /\) [A-Za-z] [0-9]/) { held = held $0; next }
@@ -98,10 +111,12 @@ table() { # BUSY MARKED
 
 members() { # set `found` to the processes of this run
     if [ -d /proc/self ]; then
-        found=$(table 0 "$(marked)" | tr '\n' ' ')
+        # On one line: some versions of awk take no line break in a value.
+        # shellcheck disable=SC2046
+        found=$(set -- $(marked) && table 0 "$*")
     else
         found=
-        get agent && kill -0 "-${value% *}" 2>/dev/null && found="-${value% *}"
+        the_agent && kill -0 "-${value% *}" 2>/dev/null && found="-${value% *}"
     fi
 }
 
@@ -121,7 +136,8 @@ kill_members() { # kill until nothing is found, and set `left` to what cannot be
 the_agent() { # set `value` to the agent's id and start time
     get agent
     value=${known:-$value}
-    is_number "${value% *}"
+    # 0 would be whoever asks.
+    is_number "${value% *}" && [ "${value% *}" != 0 ]
 }
 
 end_agent() { # ask the agent to end, which ends its own tool calls; then use force
@@ -152,6 +168,15 @@ length() { # FILE: set `length`
     # shellcheck disable=SC2046
     set -- $(ls -ln "$1" 2>/dev/null)
     length=${5:-0}
+    is_number "$length" || length=0
+}
+
+is_segment() { # FILE: is it a part of the output? The agent may have put anything beside
+    case ${1##*/} in
+    out.*[!0123456789]*) return 1 ;;
+    out.???????????????) [ -f "$1" ] && [ ! -L "$1" ] ;;
+    *) return 1 ;;
+    esac
 }
 
 offset_of() { # SEGMENT: set `offset_of` to where it begins in the whole output
@@ -160,10 +185,13 @@ offset_of() { # SEGMENT: set `offset_of` to where it begins in the whole output
     offset_of=${offset_of:-0}
 }
 
-measure() { # set `size` to how much was printed since the start
+measure() { # set `newest` to the last segment and `size` to how much was printed since the start
     size=0
-    for newest in "$dir"/out.*; do :; done
-    if [ -f "$newest" ]; then
+    newest=
+    for file in "$dir"/out.*; do
+        if is_segment "$file"; then newest=$file; fi
+    done
+    if [ -n "$newest" ]; then
         length "$newest"
         offset_of "$newest"
         size=$((offset_of + length))
@@ -322,6 +350,7 @@ over_limit() { # record the first limit that is exceeded, unless an end was aske
         return 1
     fi
     get ended || put "$dir" ended "$why"
+    return 0
 }
 
 look_at_children() { # LIMIT: a child that works is a sign of life; look four times per limit
@@ -402,6 +431,8 @@ start() { # LIMITS DIR CWD STDIN PROGRAM [ARGUMENT...]
     launch "$@"
     dir=$1
     fresh=yes
+    # The agent goes first: looking at it, and whatever our caller does then, costs time as well.
+    pause
     look
     report
 }
@@ -543,7 +574,7 @@ report_times() {
     get beat || return
     # shellcheck disable=SC2086
     set -- $value
-    is_number "$2" && is_number "$3" && is_number "$4" || return
+    is_number "${2-}" && is_number "${3-}" && is_number "${4-}" || return
     echo "age $((now - $3))"
     if [ "$4" = "$size" ]; then echo "silent $((now - $2))"; else echo "silent 0"; fi
 }
@@ -551,7 +582,9 @@ report_times() {
 report_chunk() { # OFFSET BYTES: of one segment; what was dropped is skipped
     [ "$size" -gt "$1" ] || return 0
     # Mostly only the newest segment is asked for, and that was measured just now.
-    [ "$1" -ge "$offset_of" ] || for newest in "$dir"/out.*; do
+    [ "$1" -ge "$offset_of" ] || for file in "$dir"/out.*; do
+        is_segment "$file" || continue
+        newest=$file
         length "$newest"
         offset_of "$newest"
         [ $((offset_of + length)) -le "$1" ] || break

@@ -262,6 +262,12 @@ def work_saved_after_stop(paper: Paper) -> None:
     paper.push("wip/issue-7-run-1", ZERO, COMMIT)
 
 
+def work_salvaged_after_stop(paper: Paper) -> None:
+    paper.ask_for_stop()
+    paper.pass_time()
+    paper.push("wip/issue-7-run-1-1", ZERO, COMMIT)
+
+
 def work_saved_after_deletion_during_the_run(paper: Paper) -> None:
     paper.ask_for_deletion()
     paper.pass_time()
@@ -379,6 +385,7 @@ PLANTED: dict[Callable[[Paper], None], str] = {
     push_onto_another_tip: "push-through-gate",
     push_before_gate: "push-through-gate",
     work_saved_after_stop: "no-work-saved-after-stop",
+    work_salvaged_after_stop: "no-work-saved-after-stop",
     work_saved_after_deletion_during_the_run: "no-work-saved-after-stop",
     pull_request_after_stop: "no-pull-request-after-stop",
     secret_in_log: "no-secret",
@@ -559,6 +566,12 @@ def work_saved_after_time_out(paper: Paper) -> None:
     paper.push("wip/issue-7-run-1", ZERO, COMMIT)
 
 
+def work_salvaged_that_the_next_sandbox_came_to_as_well(paper: Paper) -> None:
+    paper.push("wip/issue-7-run-1-1", ZERO, COMMIT)
+    paper.gate()
+    paper.push(BRANCH, ZERO, COMMIT)
+
+
 def work_saved_when_deleted_after_the_run(paper: Paper) -> None:
     paper.see(run={"outcome": "Failed"})
     paper.ask_for_deletion()
@@ -626,6 +639,7 @@ INNOCENT = [
     stop_too_late_for_the_push,
     pull_request_before_stop,
     work_saved_after_time_out,
+    work_salvaged_that_the_next_sandbox_came_to_as_well,
     work_saved_when_deleted_after_the_run,
     save_in_flight_when_stopped,
     pushed_without_credentials_for_a_pull_request,

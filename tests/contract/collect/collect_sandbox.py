@@ -17,7 +17,7 @@ from issuesandbox.domain.collection import (
     parse_collection,
 )
 
-_TOOLS = "base64 cat env find grep head mkdir mv rm sed tail tr wc"
+_TOOLS = "awk base64 cat env find grep head mkdir mv rm sed tail tr wc"
 DATE = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 

@@ -132,6 +132,31 @@ def test_renames_modes_links_and_type_changes_are_seen(sandbox: Sandbox, tmp_pat
     assert modes == {"README.md": "100755", "moved.py": "100644", "src": "120000"}
 
 
+def test_lines_are_counted_for_the_right_file(sandbox: Sandbox, shell: str) -> None:
+    sandbox.write("kept/long\nname.py", "".join(f"{n}\n" for n in range(40)))
+    sandbox.write("link", "words\n")
+    sandbox.commit_all("more")
+    sandbox.parent = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write("a binary", bytes(range(256)))
+    sandbox.write("empty", "")
+    (sandbox.work / "README.md").chmod(0o755)
+    (sandbox.work / "kept" / "long\nname.py").rename(sandbox.work / 'ünder "other" name.py')
+    with (sandbox.work / 'ünder "other" name.py').open("a") as file:
+        file.write("more\n")
+    (sandbox.work / "link").unlink()
+    (sandbox.work / "link").symlink_to("README.md")
+    sandbox.write("src/app.py", "print(2)\nprint(3)\n")
+    changes = sandbox.collect(shell=shell).changes
+    assert {each.path: (each.kind, each.additions, each.deletions) for each in changes} == {
+        "README.md": (ChangeKind.MODIFIED, 0, 0),
+        "a binary": (ChangeKind.ADDED, None, None),
+        "empty": (ChangeKind.ADDED, 0, 0),
+        "link": (ChangeKind.MODIFIED, 1, 1),
+        "src/app.py": (ChangeKind.MODIFIED, 2, 1),
+        'ünder "other" name.py': (ChangeKind.RENAMED, 1, 0),
+    }
+
+
 def test_ignored_files_stay_out_and_tracked_ones_in(sandbox: Sandbox) -> None:
     sandbox.write(".gitignore", "*.log\nbuild/\nREADME.md\n")
     sandbox.write("a.log", "x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -243,6 +244,20 @@ async def test_credentials_do_not_follow_to_another_host(remote: HttpRemote, wor
         with pytest.raises(Denied, match="another host"):
             await remote.refs(f"{url}/acme/app.git", OWN)
         assert caught == []
+
+
+async def test_a_host_that_shows_what_it_was_sent_shows_it_to_nobody(
+    remote: HttpRemote, work: Work
+) -> None:
+    sent = b64encode(f"{OWN.username}:{OWN.value}".encode()).decode()
+    order = await work.collected({"a": "1"})
+    echo = f"You sent {sent}, which is {OWN.value}."
+    async with _host(web.Response(status=403, text=echo)) as (url, _):
+        refused = await remote.push(f"{url}/acme/app.git", OWN, order)
+        with pytest.raises(Denied) as caught:
+            await remote.refs(f"{url}/acme/app.git", OWN)
+    assert refused.reason == "You sent ***, which is ***."
+    assert str(caught.value).endswith(refused.reason)
 
 
 async def test_a_renamed_repository_is_followed_on_its_own_host(

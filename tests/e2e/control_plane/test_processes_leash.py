@@ -128,3 +128,5 @@ def test_what_belongs_to_others_is_left_alone(
     asyncio.run(leash.release())
     assert [process.poll() for process in bystanders] == [None, None, None]
     assert alive(on_a_terminal)
+    # Where a hang-up is ignored, as under nohup, the end of its terminal does not end it.
+    os.kill(on_a_terminal, signal.SIGKILL)

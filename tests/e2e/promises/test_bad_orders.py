@@ -92,24 +92,58 @@ async def test_a_full_quota_is_waited_for_and_costs_no_attempt(stage: Stage) -> 
     assert status["sandbox"]["attempt"] == 1
 
 
-async def test_an_image_that_never_builds_is_given_up_after_three_attempts(stage: Stage) -> None:
-    # R20, R30
-    broken = {"fault": "row_exists_400", "state": "build_failed", "reason": "no such image"}
+BAD = {"sandbox": {"image": "debian:no-such-tag"}}
+BETTER = {"spec": {"sandbox": {"image": "debian:12"}}}
+# One more than may be broken at once before that looks like Daytona's trouble.
+MANY = [f"issue-{number}" for number in range(1, 5)]
+
+
+async def order_badly(stage: Stage, state: str) -> None:
+    """Let many ask for an image of which no sandbox comes up."""
+    broken = {"fault": "row_exists_400", "state": state, "reason": "no such image"}
     await stage.fault(kind="sandbox.create", **broken)
     await stage.start_operator()
-    await stage.apply("one", sandbox={"image": "debian:no-such-tag"})
-    await stage.until_phase("one", "Failed")
+    for number, name in enumerate(MANY, 1):
+        await stage.apply(name, number, **BAD)
+
+
+async def order_better(stage: Stage) -> None:
+    await stage.clear_faults()
+    for name in MANY:
+        await stage.patch(name, BETTER)
+    for name in MANY:
+        await stage.until_phase(name, "Idle")
+
+
+async def test_images_that_never_build_are_given_up_after_three_attempts(stage: Stage) -> None:
+    # R20, R30
+    await order_badly(stage, "build_failed")
+    for name in MANY:
+        await stage.until_phase(name, "Failed")
     await ticks(stage, 4)
     creates = [each for each in await stage.calls("sandbox.create") if each["effect"] == "created"]
-    assert len(creates) == 3
-    ready = await stage.condition("one", "Ready")
-    assert (ready["status"], ready["reason"]) == ("False", "AttemptsExhausted")
-    assert "no such image" in ready["message"], ready["message"]
-    assert "spec.sandbox" in ready["message"], ready["message"]
-    await stage.clear_faults()
+    assert Counter(each["name"] for each in creates) == {f"claude-{name}": 3 for name in MANY}
+    for name in MANY:
+        ready = await stage.condition(name, "Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "AttemptsExhausted")
+        assert "no such image" in ready["message"], ready["message"]
+        assert "spec.sandbox" in ready["message"], ready["message"]
     # A corrected order has attempts of its own.
-    await stage.patch("one", {"spec": {"sandbox": {"image": "debian:12"}}})
-    await stage.until_phase("one", "Idle")
+    await order_better(stage)
+
+
+async def test_orders_that_never_come_up_may_be_corrected_however_many_they_are(
+    stage: Stage,
+) -> None:
+    # R20, R30: some are given up, some may be held by the breaker; all say what to do.
+    await order_badly(stage, "error")
+
+    async def ended() -> bool:
+        reasons = {(await stage.condition(name, "Ready")).get("reason") for name in MANY}
+        return reasons <= {"AttemptsExhausted", "BreakerOpen"}
+
+    await stage.until(ended, "all to be given up or held")
+    await order_better(stage)
 
 
 async def test_what_the_spec_asks_of_a_sandbox_arrives_at_daytona(stage: Stage) -> None:

@@ -252,11 +252,15 @@ async def test_an_answer_without_a_state_is_waited_out(impatient: Stage) -> None
         assert "state" not in (await stage.status(name))["sandbox"]
     said = await stage.why("kept")
     assert "may be without a state until" in said
-    assert "after that: delete, then create the next attempt." in said
+    assert "after that: change nothing, ask again." in said
     await stage.delete("deleted")
     await stage.until_gone("deleted")
     await stage.patch("stopped", {"spec": {"desiredState": "Stopped"}})
-    await until_told(stage, "stopped", "Stuck", "The sandbox stays without a state")
+    words = "Stopping the sandbox, as asked, though it is without a state"
+    await until_told(stage, "stopped", "Stuck", words)
+    assert words in await stage.why("stopped")
+    assert [each["sandbox"] for each in await stage.calls("sandbox.stop")] == [before["stopped"]]
+    assert await stage.phase("stopped") == "Stopping", "nobody saw it rest"
     await stage.clear_faults()
     await stage.until_phase("stopped", "Stopped")
     assert (await stage.until_phase("kept", "Idle"))["sandbox"]["id"] == before["kept"]
@@ -286,15 +290,24 @@ async def test_a_state_that_is_missing_for_a_moment_costs_nothing(impatient: Sta
     assert await stage.calls("sandbox.delete") == []
 
 
-async def test_one_that_shows_no_state_for_too_long_is_replaced_once(impatient: Stage) -> None:
+async def test_one_that_shows_no_state_for_long_is_held_and_never_replaced(
+    impatient: Stage,
+) -> None:
     # R6, R24
     stage = impatient
     await start(stage)
-    old = await idle(stage, "one", 1)
-    await stage.fault(kind="*", fault="state_missing", sandbox=old)
-    status = await until_replaced(stage, "one", old)
-    assert (status["sandbox"]["name"], status["sandbox"]["attempt"]) == ("claude-issue-1", 2)
-    assert await made(stage) == ["claude-issue-1", "claude-issue-1"]
-    events = await stage.api("GET", f"/api/v1/namespaces/{stage.namespace}/events")
-    told = {each["message"] for each in events["items"]}
-    assert "Replacing the sandbox: without a state." in told
+    before = await idle(stage, "one", 1)
+    await stage.fault(kind="*", fault="state_missing", sandbox=before)
+    told = "The sandbox stays without a state; it is left alone."
+    await until_told(stage, "one", "Stuck", told)
+    assert told in await stage.why("one")
+    looks = len(await stage.calls("sandbox.get"))
+
+    async def looked() -> bool:
+        return len(await stage.calls("sandbox.get")) >= looks + 3
+
+    await stage.until(looked, "it to be looked at again and again")
+    await stage.clear_faults()
+    assert (await stage.until_phase("one", "Idle"))["sandbox"]["id"] == before
+    assert await stage.calls("sandbox.delete") == []
+    assert await made(stage) == ["claude-issue-1"]

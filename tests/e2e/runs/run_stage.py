@@ -16,6 +16,7 @@ REPOSITORY = "octo/hello"
 QUICK = {
     "run_tick": "300ms",
     "work_hold": "15s",
+    "rescue_hold": "40s",
     "tell_limit": "20s",
     "trigger_debounce": "1s",
     "comment_gap": "500ms",
@@ -127,6 +128,13 @@ class RunStage:
         path = f"/api/v1/namespaces/{self.stage.namespace}/configmaps/{name}"
         data: dict[str, str] = (await self.stage.api("GET", path))["data"]
         return data
+
+    async def warnings(self, name: str = "one") -> list[str]:
+        """Return the reason of every Event that warned of something."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{self.stage.namespace}/events"
+        events = (await self.stage.api("GET", path))["items"]
+        own = [each for each in events if each["regarding"]["name"] == name]
+        return [each["reason"] for each in own if each["type"] == "Warning"]
 
     async def github_get(self, path: str) -> Any:
         """Read something of the repository through GitHub's own API."""

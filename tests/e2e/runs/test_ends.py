@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from run_stage import RunStage
+from run_stage import QUICK, RunStage
 from run_witness import kill_operator
 
 MAIN_ONLY = ["refs/heads/main"]
@@ -79,6 +79,20 @@ async def test_a_stop_does_not_wait_for_a_rate_limit_on_questions(
     run = await runs.until_finished(seconds=60)
     assert (run["outcome"], run["reason"]) == ("Cancelled", "StopRequested")
     assert list(await runs.refs()) == MAIN_ONLY
+
+
+async def test_an_agent_over_its_limit_is_given_up_where_nobody_answers(runs: RunStage) -> None:
+    # R71
+    timings = runs.stage.timings(**{**QUICK, "agent_grace": "2s", "toolbox_timeout": "2s"})
+    await runs.start_operator(ISSUESANDBOX_TIMINGS=timings)
+    limits = {"inactivity": "5s", "agent": "5s"}
+    await runs.run_issue("write a.txt a", "forever 1", run={"limits": limits})
+    await runs.until_agent_runs()
+    await runs.stage.fault(fault="toolbox_down", kind="toolbox.*", count=None)
+    run = await runs.until_finished(seconds=60)
+    assert (run["outcome"], run["reason"]) == ("TimedOut", "AgentTimeout")
+    assert [each["state"] for each in await runs.stage.sandboxes()] == ["stopped"]
+    assert not await runs.processes()
 
 
 async def test_a_stop_while_the_sandbox_boots_uses_the_trigger_up(runs: RunStage) -> None:
@@ -206,7 +220,4 @@ async def test_a_wrong_model_key_ends_the_run_at_once(runs: RunStage) -> None:
 
 async def warnings(runs: RunStage, name: str) -> list[str]:
     """Return the Events that warned of the end of a run."""
-    path = f"/apis/events.k8s.io/v1/namespaces/{runs.stage.namespace}/events"
-    events = (await runs.stage.api("GET", path))["items"]
-    own = [each for each in events if each["regarding"]["name"] == name]
-    return [each["reason"] for each in own if each["reason"] == "DeadlineNear"]
+    return [each for each in await runs.warnings(name) if each == "DeadlineNear"]

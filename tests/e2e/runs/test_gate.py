@@ -44,6 +44,16 @@ async def test_lost_and_refused_answers_of_github_cost_nothing(runs: RunStage) -
         await clear_faults(runs)
 
 
+async def test_a_pull_request_is_opened_however_long_github_puts_us_off(runs: RunStage) -> None:
+    await runs.start_operator()
+    await fault(runs, "secondary-rate-limit", "pulls/create", seconds=11, count=2)
+    await runs.run_issue("write a.txt a")
+    run = await runs.until_finished(seconds=60)
+    assert (run["outcome"], run.get("reason")) == ("Succeeded", None)
+    assert await opened(runs) == [run["pullRequest"]["number"]]
+    assert len(await pushes(runs, run["branch"])) == 1
+
+
 async def test_the_last_word_is_said_however_long_github_puts_us_off(runs: RunStage) -> None:
     await runs.start_operator()
     number = await runs.run_issue("write a.txt a", "wait 3")

@@ -38,6 +38,21 @@ async def test_agents_that_do_not_end_or_leave_something_behind(runs: RunStage) 
             "1<>limits; sleep 0.02; done' &) ; true",
             "forever 0.2",
         ),
+        # It kills its supervisor and beats in its place, with a beginning that nobody can reckon.
+        "impostor": (
+            f'bash cd {RUN}; kill -9 $(tr -d " " <pid); (setsid sh -c \'while :; do '
+            "read -r n _ </proc/uptime; n=${n%.*}${n#*.}; "
+            'printf "%-63s\\\\n" $$ 1<>pid; '
+            'printf "%-63s\\\\n" "$n $n 99999999999999999 0" 1<>beat; '
+            'sleep 0.1; done\' "$PWD" &) ; true',
+            "forever 0.2",
+        ),
+        # What it puts beside its output is no number, or has no end.
+        "clutter": (
+            f"bash cd {RUN} && touch out.x 'out.size[$(cd;touch pwned)]' out.9999999999999999",
+            f"bash cd {RUN} && mkfifo out.000000000000001 out.999999999999998",
+            "forever 0.2",
+        ),
     }
     done = {
         "nohup": ("nohup 1000", "bash setsid sleep 1000 >/dev/null 2>&1 &", "write a.txt a"),
@@ -51,6 +66,14 @@ async def test_agents_that_do_not_end_or_leave_something_behind(runs: RunStage) 
         ),
         "restless": ("bash (setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' &) ; true",),
     }
+    quits = {
+        # It says that somebody stopped it.
+        "quitter": (
+            "write a.txt a",
+            f"bash cd {RUN} && printf '%-63s\\\\n' Stop 1<>ended",
+            "forever 1",
+        ),
+    }
     full = {
         # Its last words found no room, so nobody knows whether it was done.
         "full": (
@@ -60,8 +83,10 @@ async def test_agents_that_do_not_end_or_leave_something_behind(runs: RunStage) 
         ),
     }
     await begin(runs, over, SHORT)
-    await begin(runs, {**done, **full}, LONG)
-    found = await ends(runs, [*over, *done, *full])
+    await begin(runs, {**done, **full, **quits}, LONG)
+    found = await ends(runs, [*over, *done, *full, *quits])
+    # R57: nobody asked for that.
+    assert found["quitter"]["outcome"] == "Failed"
     assert (found["full"]["outcome"], found["full"]["reason"]) == ("Failed", "AgentNoResult")
     assert f"refs/heads/{found['full']['savedWork']['ref']}" in await runs.refs()
     for name in over:
@@ -99,6 +124,22 @@ async def test_agents_that_print_without_measure(runs: RunStage) -> None:
         assert len(text.encode()) <= 900 * 1024
         assert "The last words." in text, name
         assert (await runs.stage.status(name))["summary"]["text"] == "The last words."
+
+
+async def test_last_words_of_any_length_can_be_written_down(runs: RunStage) -> None:
+    # The API server counts bytes, and refuses the whole write for one text that is too long.
+    await runs.start_operator()
+    speech = f"for _ in 1 2 3 4 5 6 7 8; do printf {'😀' * 50}; done; echo; exit 1"
+    wordy = {"profile": "custom", "command": ["sh", "-c", speech]}
+    await runs.run_issue(name="agent", run={"agent": wordy, **LONG})
+    await runs.run_issue(name="setup", run={"setup": [f"echo {'━' * 300}; exit 1"], **LONG})
+    found = await ends(runs, ["agent", "setup"])
+    assert [run["reason"] for run in found.values()] == ["AgentFailed", "SetupFailed"]
+    for run in found.values():
+        assert 512 - 4 < len(run["message"].encode()) <= 512
+    path = f"/apis/events.k8s.io/v1/namespaces/{runs.stage.namespace}/events"
+    told = {each["reason"]: each["note"] for each in (await runs.stage.api("GET", path))["items"]}
+    assert 1024 - 4 < len(told["AgentFailed"].encode()) <= 1024
 
 
 async def test_an_agent_that_attacks_its_supervisor_costs_the_sandbox_its_run(

@@ -1,6 +1,6 @@
 """kill -9 at seeded points of runs, and two operators at once: the end is the same.
 
-`make crash` kills at every call of a run instead of ten seeded ones.
+`make crash` kills at every call and every write of a run instead of ten seeded ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def settings(runs: RunStage) -> dict[str, str]:
 
 
 class Ear:
-    """Counts what Daytona and GitHub were asked."""
+    """Counts what Daytona and GitHub were asked, and what was written to resources."""
 
     def __init__(self, runs: RunStage) -> None:
         self._runs = runs
@@ -40,7 +40,7 @@ class Ear:
     async def happenings(self) -> int:
         fresh = await self._runs.hub("GET", f"journal?since={self._seq}")
         self._seq = fresh[-1]["seq"] if fresh else self._seq
-        return self._seq + await self._runs.stage.happenings()
+        return self._seq + await self._runs.stage.moments()
 
 
 async def live(runs: RunStage, name: str) -> None:

@@ -64,12 +64,17 @@ async def test_an_agent_that_shows_its_key_shows_it_to_nobody(runs: RunStage) ->
         name="dying",
         recovery={"saveWork": "Patch"},
     )
+    # A session's name goes into the status as it is.
+    line = """echo '{"session_id":"'$ANTHROPIC_API_KEY'"}'"""
+    named = {"profile": "custom", "command": ["sh", "-c", line]}
+    await runs.run_issue(name="named", run={"agent": named})
     # A branch would be there for everybody to read.
     await runs.run_issue("bash env >env.txt", "say Done.", name="careless")
     careless = await runs.until_finished("careless")
     assert (careless["outcome"], careless["reason"]) == ("Failed", "SecretInWork")
     assert careless["savedWork"]["kind"] == "Patch"
     assert "=***" in (await runs.config_map(careless["savedWork"]["ref"]))["patch"]
+    assert (await runs.until_finished("named"))["outcome"] == "Succeeded"
     good, bad = await runs.until_finished("open"), await runs.until_finished("dying")
     assert set(await runs.refs()) == {"refs/heads/main", f"refs/heads/{good['branch']}"}
     assert (good["outcome"], bad["outcome"]) == ("Succeeded", "Failed")

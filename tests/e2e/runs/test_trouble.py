@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from run_stage import RunStage
+from run_witness import PUSH, fault, kill_operator
 from sandbox_sight import home_of
 
 WORK = ("write a.txt a", "tick 0.5 12 working", "say Done.")
@@ -39,6 +40,21 @@ async def it_fails_for_good(runs: RunStage, sandbox: str) -> None:
     await runs.stage.admin("POST", f"sandboxes/{sandbox}/state", state)
 
 
+async def it_fails_for_good_but_answers(runs: RunStage, sandbox: str) -> None:
+    state = {"state": "error", "reason": "gone", "recoverable": False, "alive": True}
+    await runs.stage.admin("POST", f"sandboxes/{sandbox}/state", state)
+
+
+async def it_fails_for_good_and_is_mute(runs: RunStage, sandbox: str) -> None:
+    down = {"fault": "toolbox_down", "kind": "toolbox.*", "sandbox": sandbox, "count": None}
+    await runs.stage.admin("POST", "faults", down)
+    await it_fails_for_good_but_answers(runs, sandbox)
+
+
+async def it_is_destroyed(runs: RunStage, sandbox: str) -> None:
+    await runs.stage.admin("POST", f"sandboxes/{sandbox}/destroy", {})
+
+
 async def story(runs: RunStage, name: str, trouble: Trouble) -> dict[str, Any]:
     """Let a run get into trouble while its agent works; return how it ended."""
     await runs.run_issue(*WORK, name=name)
@@ -61,7 +77,9 @@ async def test_a_run_survives_trouble_with_its_sandbox_or_ends_with_its_work_sav
     await runs.start_operator()
     harmless = [daemon_restarts, toolbox_goes_down]
     deadly = [somebody_stops_it, it_fails_recoverably]
-    stories = [*harmless, *deadly, it_fails_for_good]
+    lost = [it_fails_for_good, it_fails_for_good_and_is_mute, it_is_destroyed]
+    replaced = [it_fails_for_good_but_answers, *lost]
+    stories = [*harmless, *deadly, *replaced]
     names = [each.__name__.replace("_", "-") for each in stories]
     ends = await asyncio.gather(
         *(story(runs, name, each) for name, each in zip(names, stories, strict=True))
@@ -76,8 +94,42 @@ async def test_a_run_survives_trouble_with_its_sandbox_or_ends_with_its_work_sav
         run = by_story[each]
         assert (run["outcome"], run["reason"]) == ("Failed", "SupervisorLost"), each
         assert f"refs/heads/{run['savedWork']['ref']}" in refs, each
-    run = by_story[it_fails_for_good]
+    for each in replaced:
+        run, name = by_story[each], each.__name__.replace("_", "-")
+        assert (run["outcome"], run["recreations"]) == ("Succeeded", 1), each
+        saved = f"refs/heads/{run.get('savedWork', {}).get('ref')}"
+        # What Daytona calls broken may still hold the work.
+        assert (saved in refs) is (each not in lost), each
+        assert ("WorkspaceLost" in await runs.warnings(name)) is (each in lost), each
+
+
+async def test_work_of_a_broken_sandbox_is_saved_though_the_operator_dies_over_it(
+    runs: RunStage,
+) -> None:
+    await runs.start_operator()
+    await runs.run_issue(*WORK)
+    await runs.until_agent_runs()
+    home = await home_of(runs, "one")
+
+    async def worked() -> bool:
+        return any(home.rglob("a.txt"))
+
+    async def killed() -> bool:
+        return not await runs.processes()
+
+    await runs.stage.until(worked, "the agent to have done something")
+    await fault(runs, "slow", PUSH, seconds=5)
+    sandbox = (await runs.stage.status("one"))["sandbox"]["id"]
+    await it_fails_for_good_but_answers(runs, sandbox)
+    await runs.stage.until(killed, "the agent to be killed for its work")
+    await kill_operator(runs)
+    assert (await runs.stage.status("one"))["sandbox"]["id"] == sandbox
+    await runs.start_operator()
+    run = await runs.until_finished(seconds=60)
     assert (run["outcome"], run["recreations"]) == ("Succeeded", 1)
+    saved = [each for each in await runs.refs() if "/wip/" in each]
+    assert saved == [f"refs/heads/{run['savedWork']['ref']}"]
+    assert "WorkspaceLost" not in await runs.warnings()
 
 
 async def test_work_is_saved_also_if_somebody_stops_the_sandbox_meanwhile(runs: RunStage) -> None:
@@ -118,10 +170,6 @@ async def cloned_again(runs: RunStage, name: str, trouble: Trouble) -> dict[str,
     return await runs.until_finished(name, seconds=90)
 
 
-async def it_is_destroyed(runs: RunStage, sandbox: str) -> None:
-    await runs.stage.admin("POST", f"sandboxes/{sandbox}/destroy", {})
-
-
 @pytest.mark.timeout(240)
 async def test_a_sandbox_that_stops_or_goes_while_it_is_prepared_costs_no_run(
     runs: RunStage,
@@ -134,6 +182,8 @@ async def test_a_sandbox_that_stops_or_goes_while_it_is_prepared_costs_no_run(
     )
     assert [(each["outcome"], each.get("reason")) for each in ends] == [("Succeeded", None)] * 2
     assert [each["recreations"] for each in ends] == [0, 1]
+    for name in names:
+        assert "WorkspaceLost" not in await runs.warnings(name), "no agent had worked yet"
 
 
 async def test_a_run_costs_one_toolbox_call_a_tick_and_few_writes(

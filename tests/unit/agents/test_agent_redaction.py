@@ -9,6 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
+from issuesandbox.api.spec_agent import AgentProfile
+from issuesandbox.domain.agents.stream import StreamReader
+from issuesandbox.domain.agents.verdict import judge
 from issuesandbox.domain.redaction import MASK, Redactor
 
 SECRET = 'p@ss/wörd+"quoted"&more'
@@ -93,3 +96,15 @@ def test_redaction_is_linear_and_can_be_repeated() -> None:
     once = redactor.redact(text)
     assert time.monotonic() - began < 2
     assert redactor.redact(once) == once
+
+
+@pytest.mark.parametrize("before", range(250, 310, 7))
+def test_no_part_of_a_secret_is_left_where_last_words_are_cut(before: int) -> None:
+    key = "plain-" + "k" * 40
+    words = ("word " * 100)[:before].rstrip() + f" {key} and more " + "word " * 100
+    reader = StreamReader(AgentProfile.CUSTOM)
+    reader.feed(words.encode() + b"\n", 0)
+    told = Redactor([key]).redact(judge(reader.facts, 1, None).message)
+    assert MASK in told
+    assert "plain-" not in told
+    assert "kkk" not in told

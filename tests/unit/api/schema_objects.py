@@ -92,6 +92,30 @@ def fields(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
         yield from fields(schema["items"], f"{path}[]")
 
 
+def refused(schema: Schema, value: Any, path: str = "") -> list[str]:
+    """Return what an API server would refuse: texts, lists and numbers out of their bounds."""
+    match value:
+        case dict():
+            known = schema.get("properties", {})
+            parts = [(known[name], each, f"{path}.{name}") for name, each in value.items()]
+        case list():
+            long = len(value) > schema["maxItems"]
+            parts = [(schema["items"], each, f"{path}[]") for each in value]
+            return [path] * long + [bad for part in parts for bad in refused(*part)]
+        case str():
+            return [] if _is_within(value, schema) else [path]
+        case _:
+            return [path] if abs(int(value)) >= 2**63 else []
+    return [bad for part in parts for bad in refused(*part)]
+
+
+def _is_within(text: str, schema: Schema) -> bool:
+    most = _byte_limit(schema)
+    fits = len(text) <= schema.get("maxLength", len(text))
+    fits = fits and (most is None or len(text.encode()) <= most)
+    return fits and _fits(text, _forms(schema))
+
+
 def _largest(schema: Schema) -> Any:
     match schema["type"]:
         case "object":

@@ -27,6 +27,7 @@ class Durations:
     idle_limit: timedelta = 15 * MINUTE
     keep_alive_limit: timedelta = 30 * MINUTE
     work_hold: timedelta = timedelta(seconds=30)
+    rescue_hold: timedelta = 2 * MINUTE
     deletion_retry: timedelta = timedelta(seconds=5)
     deletion_limit: timedelta = timedelta(seconds=60)
 

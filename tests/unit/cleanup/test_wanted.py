@@ -408,6 +408,22 @@ class TestReading:
             known = read({"run": {}}, {"run": ENDED | {"phase": phase}})
             assert (known.hold_until is not None) is held
 
+    @pytest.mark.parametrize(
+        ("outcome", "spec", "metadata", "held_for"),
+        [
+            ("Failed", {}, {}, T.rescue_hold),
+            ("TimedOut", {}, {}, T.work_hold),
+            ("Failed", {"desiredState": "Stopped"}, {}, T.work_hold),
+            ("Failed", {}, {"deletionTimestamp": AT}, T.work_hold),
+        ],
+    )
+    def test_and_only_for_a_moment_where_something_has_to_end(
+        self, outcome: str, spec: Any, metadata: Any, held_for: timedelta
+    ) -> None:
+        run = ENDED | {"phase": "Collecting", "outcome": outcome}
+        known = read({"run": {}} | spec, {"run": run}, metadata=metadata)
+        assert known.hold_until == END + held_for
+
     def test_only_our_own_cleanup_of_this_very_sandbox_counts_as_begun(self) -> None:
         def began(**changes: Any) -> bool:
             intent = {"kind": IntentKind.DELETE, "at": END, "reason": "Cleanup", "sandbox_id": ID}

@@ -1,18 +1,23 @@
-"""A stop does not wait for a look that Daytona's rate limit forbids: it goes by the id alone."""
+"""A stop does not wait for a state to see, be it that a look is refused or that none is told."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
+from tests.fakes.daytona import Tells
+from tests.fakes.world import World
+from tests.unit.crash.crash_stories import PLACE, create, want_stopped
 
+from issuesandbox.api.status import Phase
 from issuesandbox.api.status_sandbox import Intent, IntentKind
 from issuesandbox.domain.cleanup import CLEANUP
 from issuesandbox.domain.decide import decide
 from issuesandbox.domain.model import ActionKind, Desired, Memory, Observed, Plan, Want
 from issuesandbox.domain.naming import Identity
-from issuesandbox.domain.sandbox import THROTTLED, SandboxId, Unknown
+from issuesandbox.domain.sandbox import THROTTLED, Present, SandboxId, SandboxView, Unknown
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.setbacks import setback
 from issuesandbox.ports.errors import Busy, Invalid, NotFound
@@ -78,3 +83,59 @@ def test_it_is_sent_again_only_after_a_while() -> None:
 def test_a_refusal_proves_nothing_and_is_not_told(refusal: Exception) -> None:
     plan = plan_of(Want.STOPPED)
     assert setback(plan, refusal, T) == plan  # type: ignore[arg-type]
+
+
+class TestUntold:
+    memory = replace(RUNNING, state=None)
+    labels = ME.labels("claude-issue-7", 1)
+
+    def seen(self, state: str | None, **sent: timedelta) -> Observed:
+        sandbox = SandboxView(id=ID, name="claude-issue-7", state=state, labels=self.labels)
+        return Observed(Present(sandbox), evidence=True, **sent)
+
+    @pytest.mark.parametrize("state", [None, "brand_new"], ids=str)
+    def test_what_tells_no_state_is_stopped_and_not_believed_to_be(self, state: str | None) -> None:
+        # R49
+        plan = plan_of(Want.STOPPED, replace(RUNNING, state=state), self.seen(state))
+        assert stops(plan)
+        assert (plan.phase, plan.synced) == (Phase.STOPPING, False)
+        for refusal in (Invalid("400"), Busy("409")):
+            assert setback(plan, refusal, T) == plan, "it may rest already; nobody sees it"
+
+    @pytest.mark.parametrize("want", [Want.RUNNING, Want.REST])
+    def test_what_is_not_to_end_is_left_alone(self, want: Want) -> None:
+        assert plan_of(want, self.memory, self.seen(None)).actions == ()
+
+    def test_it_is_sent_ever_more_seldom(self) -> None:
+        soon, minute, long = T.unknown_check, timedelta(minutes=1), T.deletion_pause
+        moment = timedelta(seconds=1)
+        for took, pause in ((timedelta(0), soon), (minute, minute), (timedelta(days=1), long)):
+            early = self.seen(None, unseen_stop_for=pause - moment, unseen_stops_took=took)
+            due = self.seen(None, unseen_stop_for=pause, unseen_stops_took=took)
+            held = plan_of(Want.STOPPED, self.memory, early)
+            assert (held.actions, held.next_check) == ((), soon), "a state is looked for all along"
+            assert stops(plan_of(Want.STOPPED, self.memory, due))
+
+
+def test_a_fleet_that_tells_no_states_is_stopped_but_never_replaced() -> None:
+    world = World()
+    create(world)
+    world.settle()
+    world.daytona.tells = Tells.NOTHING
+    world.live(900.0)
+    (row,) = world.daytona.live()
+    want_stopped(world)
+    begin = len(world.network.journal)
+    world.live(10.0)
+    assert row.view.state == "stopped"
+    world.live(3_600.0)
+    sent = [each.at for each in world.network.journal[begin:] if each.verb == "stop"]
+    gaps = [later - earlier for earlier, later in pairwise(sent)]
+    assert gaps == sorted(gaps), "ever more seldom"
+    assert len(sent) < 15
+    body = world.kube.find(*PLACE)
+    assert body is not None
+    assert body["status"]["phase"] == "Stopping", "nobody saw it rest"
+    world.daytona.tells = Tells.TRUTH
+    world.settle()
+    assert [each.view.id for each in world.daytona.live()] == [row.view.id]

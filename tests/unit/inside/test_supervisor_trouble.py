@@ -58,13 +58,98 @@ def test_output_that_was_replaced_by_something_vast_is_cut(
     sandbox.start("echo hello")
     sandbox.until(RunState.ENDED)
     (segment,) = sandbox.folder.glob("out.*")
-    segment.unlink()
-    # A link looks small, whatever it leads to.
-    vast = sandbox.home / "vast"
-    with vast.open("wb") as file:
+    with segment.open("wb") as file:
         file.truncate(1 << 40)
-    segment.symlink_to(vast)
     assert len(sandbox.poll(most=1000).pulse.chunk) == 1000
+    # A link looks small, whatever it leads to.
+    vast = segment.rename(sandbox.home / "vast")
+    segment.symlink_to(vast)
+    assert sandbox.poll(most=1000).pulse.chunk == b""
+
+
+# What a hostile agent puts beside its output, each alone.
+_BESIDE_THE_OUTPUT = (
+    "touch out.x",
+    "touch 'out.size[$(cd;touch pwned)]'",
+    "touch out.08 out.-1 'out. ' out.",
+    "touch out.9999999999999999 out.99999999999999999999999999999999",
+    "mkdir out.999999999999999",
+    "ln -s /dev/zero out.999999999999999",
+    "mkfifo out.000000000000001 out.999999999999998; ln -s out.x out.999999999999999",
+)
+
+
+@pytest.mark.parametrize("plant", _BESIDE_THE_OUTPUT)
+def test_what_an_agent_puts_beside_its_output_is_passed_over(
+    sandbox: InsideSandbox, plant: str
+) -> None:
+    folder = sandbox.paths.run
+    begin = f'echo hello; sleep 0.3; (cd {folder} && {plant}); echo "done" >planted'
+    sandbox.start(f"{begin}; while :; do sleep 0.2; done", Limits(agent=2))
+    eventually((Path(sandbox.paths.work) / "planted").is_file)
+    told = sandbox.poll().pulse
+    assert (told.state, told.size, told.chunk) == (RunState.RUNNING, 6, b"hello\n")
+    ended = sandbox.until(RunState.ENDED)
+    assert (ended.ended_by, ended.survivors, ended.chunk) == (EndedBy.AGENT, 0, b"hello\n")
+    assert not list(sandbox.home.rglob("pwned"))
+
+
+def test_segments_between_which_something_else_lies_are_all_read(sandbox: InsideSandbox) -> None:
+    sandbox.start("yes 0123456789 | head -c 2500000")
+    sandbox.until(RunState.ENDED)
+    os.mkfifo(sandbox.folder / "out.000000000000001")
+    (sandbox.folder / "out.000000000000002").symlink_to("/dev/zero")
+    (sandbox.folder / "out.x").mkdir()
+    assert len(sandbox.output()) == 2_500_000
+
+
+@pytest.mark.parametrize("value", ["9" * 30, "9" * 5000, "08", "x", "-1", "a[$(touch pwned)]"])
+def test_a_figure_that_an_agent_forged_is_not_reckoned_with(
+    sandbox: InsideSandbox, value: str
+) -> None:
+    sandbox.start("sleep 600")
+    eventually(lambda: (sandbox.folder / "beat").read_text().strip())
+    sandbox.stop()
+    for name in ("exit", "over", "ended", "agent", "lost", "made", "wake", "limits"):
+        (sandbox.folder / name).write_text(f"{value}\n")
+    for fields in (1, 2, 4):
+        (sandbox.folder / "beat").write_text(" ".join([value] * fields) + "\n")
+        told = sandbox.poll(limits=AMPLE).pulse
+        assert (told.state, told.exit_code, told.ended_by) == (RunState.ENDED, None, None)
+        assert (told.survivors, told.started_ago) == (None, 0)
+    assert sandbox.sweep().pulse.survivors == 0
+    assert not list(sandbox.home.rglob("pwned"))
+
+
+@pytest.mark.parametrize("make", ["mkfifo", "mkdir", "ln -s /dev/full"])
+def test_an_end_that_cannot_be_written_down_comes_all_the_same(
+    sandbox: InsideSandbox, make: str
+) -> None:
+    plant = f"cd {sandbox.paths.run}; for f in ended lost wake; do rm -f $f; {make} $f; done"
+    sandbox.start(f"echo $$ >child; ({plant}); while :; do echo; sleep 0.1; done", Limits(agent=2))
+    child = sandbox.number("child")
+    assert sandbox.poll().pulse.state is RunState.LOST
+    eventually(lambda: not alive(child))
+
+
+def test_an_agent_that_takes_the_place_of_its_killer_is_killed(sandbox: InsideSandbox) -> None:
+    # To kill process 0 is to kill oneself.
+    forge = f"for _ in 1 2 3 4 5; do printf '%-63s\\n' '0 0' 1<>{sandbox.paths.run}/agent; done"
+    sandbox.start(f"echo $$ >child; trap '' TERM; {forge}; while :; do sleep 0.1; done")
+    child = sandbox.number("child")
+    os.kill(sandbox.supervisor_pid(), signal.SIGKILL)
+    assert sandbox.stop().pulse.survivors == 0
+    assert not alive(child)
+
+
+def test_a_pipe_in_the_place_of_the_supervisor_holds_nobody_up(dash_sandbox: InsideSandbox) -> None:
+    dash_sandbox.start("sleep 600")
+    script = Path(dash_sandbox.paths.supervisor)
+    script.unlink()
+    os.mkfifo(script)
+    answer = dash_sandbox.poll()
+    assert answer.pulse.state is RunState.LOST
+    assert answer.seconds < 5
 
 
 def test_output_of_any_bytes_comes_back_as_it_was(dash_sandbox: InsideSandbox) -> None:

@@ -53,7 +53,13 @@ class Stage:
     def after(self, seconds: float) -> datetime:
         return self.stopped_at + timedelta(seconds=seconds)
 
-    def end(self, outcome: str = "Cancelled", key: ResourceKey = KEY, **run: Any) -> None:
+    def end(
+        self,
+        outcome: str = "Cancelled",
+        key: ResourceKey = KEY,
+        clone_url: str | None = None,
+        **run: Any,
+    ) -> None:
         base = {
             "id": "r1",
             "phase": "Finished",
@@ -65,7 +71,9 @@ class Stage:
         if outcome == "Cancelled":
             base["stopRequestedAt"] = text(self.stopped_at)
         metadata = {"name": "one", "namespace": "team", "uid": "uid"}
-        spec = {"issue": {"repository": "octo/hello", "number": 1}, "run": {}}
+        spec: dict[str, Any] = {"issue": {"repository": "octo/hello", "number": 1}, "run": {}}
+        if clone_url is not None:
+            spec["repository"] = {"cloneURL": clone_url}
         body = {"metadata": metadata, "spec": spec, "status": {"run": base | run}}
         self.auditor.hear(key, body)
 
@@ -175,3 +183,20 @@ def test_of_too_many_the_newest_are_looked_at(stage: Stage) -> None:
     for number in range(1100):
         stage.end(key=ResourceKey("team", f"r{number}", f"uid-{number}"))
     assert stage.auditor.waiting == 1000
+
+
+@pytest.mark.parametrize(
+    ("clone_url", "found"),
+    [
+        ("https://github.com/Octo/Hello.git", {"pushed": 1, "stop": 1}),
+        ("https://github.com/octo/hello/", {"pushed": 1, "stop": 1}),
+        ("https://github.com/octo/other.git", {}),
+        ("https://github.com/not-octo/hello", {}),
+    ],
+)
+async def test_the_own_repository_is_looked_at_also_where_its_address_is_given(
+    clone_url: str, found: dict[str, int], stage: Stage
+) -> None:
+    stage.end(commit=OURS, clone_url=clone_url)
+    stage.hub.changes = [RefChange(OURS, stage.after(1), BOT)]
+    assert await stage.look_later() == found

@@ -9,6 +9,7 @@ import pytest
 
 from issuesandbox.api.status import Status
 from issuesandbox.domain import numbers
+from issuesandbox.domain.runs import chapters
 from issuesandbox.domain.transitions import Fact, facts
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -100,8 +101,17 @@ def test_saved_and_lost_work_are_told_apart() -> None:
     assert counted(status(began), status({**began, **saved})) == {("work", "saved")}
     assert counted(status(began), status({"recreations": 1})) == {("work", "lost")}
     assert counted(status({}), status({"recreations": 1})) == set(), "there was no work yet"
+    again = {"recreations": 1, **saved}
+    assert counted(status({**began, **saved}), status(again)) == set(), "it was saved before"
+    later = {"agentStartedAt": text(NOW + timedelta(seconds=1)), **again}
+    found = counted(status(later), status({**again, "recreations": 2}))
+    assert found == {("work", "lost")}, "what was saved is of the sandbox before"
     lost = counted(status(began), ended("Failed", "SandboxLost", **began))
     assert ("work", "lost") in lost
+    rescued = ended("Failed", "AgentFailed", **began)
+    in_vain = chapters.lost(rescued, "Nobody took it.", NOW)
+    assert counted(rescued, in_vain) == {("work", "lost")}
+    assert counted(in_vain, in_vain) == set()
 
 
 def box(state: str | None, attempt: int = 1, identity: str | None = "sb") -> dict[str, Any]:

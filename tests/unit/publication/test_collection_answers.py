@@ -23,7 +23,7 @@ from issuesandbox.domain.collection import (
 COMMIT = CommitOrder("a" * 40, "Bot", "bot@example.org", datetime(2026, 3, 1, tzinfo=UTC), "Fix")
 ORDER = CollectOrder("/h/.issuesandbox/bin/collect.sh", "/h/work", "/h/out", "n", COMMIT)
 TREE = "b" * 40
-KNOWN = ("tree", "commit", "pack", "files", "created", "lines", "status", "numbers", "summary")
+KNOWN = ("tree", "commit", "pack", "files", "created", "lines", "change", "summary")
 
 
 def _answer(*lines: str) -> str:
@@ -44,8 +44,9 @@ def test_the_command_holds_no_text_of_others() -> None:
     command = collect_command(CollectOrder("/s", "/h/w x", "/o", "n", nasty))
     assert "rm -rf" not in command
     words = shlex.split(command.partition(" exec ")[2])
-    assert words[:4] == ["/bin/sh", "/s", "commit", "/h/w x"]
-    assert b"rm -rf" in base64.b64decode(words[7])
+    assert words[:3] == ["/usr/bin/env", "-i", "PATH=$PATH"]
+    assert words[3:7] == ["/bin/sh", "/s", "commit", "/h/w x"]
+    assert b"rm -rf" in base64.b64decode(words[10])
 
 
 @pytest.mark.parametrize(
@@ -66,13 +67,16 @@ def test_an_error_has_its_word_and_the_last_of_what_git_said() -> None:
     assert odd.value.code == "CollectFailed"
 
 
-@given(st.lists(st.tuples(st.sampled_from(KNOWN), st.text(max_size=40)), max_size=8), st.binary())
-def test_any_answer_is_read_or_refused(pairs: list[tuple[str, str]], raw: bytes) -> None:
-    names = base64.b64encode(raw).decode()
+@given(
+    st.lists(st.tuples(st.sampled_from(KNOWN), st.text(max_size=40)), max_size=8),
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), max_size=60),
+)
+def test_any_answer_is_read_or_refused(pairs: list[tuple[str, str]], names: list[str]) -> None:
     lines = [f"{word} {value}" for word, value in pairs]
-    lines += [f"tree {TREE}", f"commit {commit_id(COMMIT, TREE)}", f"status {names}"]
+    lines += [f"tree {TREE}", f"commit {commit_id(COMMIT, TREE)}"]
+    lines += [f'change M 1 - "{name}"' for name in names]
     try:
-        found = parse_collection(_answer(*lines, f"numbers {names}"), ORDER)
+        found = parse_collection(_answer(*lines), ORDER)
     except CollectError:
         return
     assert found.commit == commit_id(COMMIT, TREE)

@@ -8,12 +8,22 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
+import pytest
 from tests.fakes.clock import FakeClock, FakeTime
 
-from issuesandbox.api.names import LABEL_INSTALLATION, LABEL_NAMESPACE, LABEL_RESOURCE, LABEL_UID
+from issuesandbox.api.names import (
+    LABEL_ATTEMPT,
+    LABEL_INSTALLATION,
+    LABEL_NAMESPACE,
+    LABEL_NUMBER,
+    LABEL_REPOSITORY,
+    LABEL_RESOURCE,
+    LABEL_UID,
+)
 from issuesandbox.domain.orphans import OrphanRules, Scope
 from issuesandbox.domain.sandbox import SandboxId, SandboxView
 from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.rates import RateGate
 from issuesandbox.engine.reaper import Outside, Reaper
 from issuesandbox.ports.errors import NotFound
 from issuesandbox.ports.resources import ResourceKey
@@ -28,12 +38,17 @@ class OneOrphan:
     def __init__(self) -> None:
         self.time = FakeTime()
         self.frozen = self.freezes_late = False
+        self.freezes_in_line = False
+        self._gate = RateGate(FakeClock(self.time), TIMINGS)
         self.lists, self.deleted = 0, list[str]()
         labels = {
             LABEL_INSTALLATION: "ours",
             LABEL_NAMESPACE: "team",
             LABEL_RESOURCE: "gone",
             LABEL_UID: "uid-gone",
+            LABEL_REPOSITORY: "octo/hello",
+            LABEL_NUMBER: "7",
+            LABEL_ATTEMPT: "2",
         }
         made = self.time.now() - timedelta(hours=1)
         self._orphan = SandboxView(
@@ -59,6 +74,9 @@ class OneOrphan:
         return self._orphan
 
     async def delete(self, sandbox_id: str) -> None:
+        # As the real one: it waits for its turn, and only then is the last look.
+        self.frozen = self.frozen or self.freezes_in_line
+        self._gate.last_look()
         self.deleted.append(sandbox_id)
 
 
@@ -83,12 +101,13 @@ async def test_what_was_seen_before_a_freeze_is_not_killed_in_it() -> None:
     assert world.deleted == ["orphan"]
 
 
-async def test_a_freeze_that_comes_during_a_sweep_stops_its_kills() -> None:
+@pytest.mark.parametrize("moment", ["freezes_late", "freezes_in_line"])
+async def test_a_freeze_that_comes_during_a_sweep_stops_its_kills(moment: str) -> None:
     world = OneOrphan()
     reaper = world.reaper()
     await reaper.sweep()
     world.time.seconds += 2 * TIMINGS.orphan_gap.total_seconds()
-    world.freezes_late = True
+    setattr(world, moment, True)
     sweep = await reaper.sweep()
     assert world.deleted == []
     assert "frozen" in sweep.treated[0].why

@@ -84,7 +84,6 @@ def test_an_orphan_that_was_relabelled_in_between_starts_anew() -> None:
         ({"state": "stopped"}, Verdict.DUE),
         ({"state": "creating"}, Verdict.DUE),
         ({"state": "error"}, Verdict.DUE),
-        ({"state": None}, Verdict.DUE),
         ({"created_at": NOW.replace(tzinfo=None) - timedelta(hours=1)}, Verdict.DUE),
         # R88
         ({"labels": {LABEL_INSTALLATION: "elsewhere"}}, Verdict.OUTSIDE),
@@ -97,6 +96,7 @@ def test_an_orphan_that_was_relabelled_in_between_starts_anew() -> None:
         ({"created_at": NOW + timedelta(hours=1)}, Verdict.HELD),
         ({"created_at": None}, Verdict.HELD),
         ({"state": "hibernating"}, Verdict.HELD),
+        ({"state": None}, Verdict.HELD),
         ({"state": "resizing"}, Verdict.HELD),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeVar
 
-from issuesandbox.ports.errors import Unavailable
+from issuesandbox.ports.errors import CallError, Unavailable
 
 Answer = TypeVar("Answer")
 
@@ -35,6 +35,14 @@ class Wire:
     interruption: Callable[[], None] | None = None
     """What happens in the world right before the doomed call, instead of its fate."""
     under_way: set[asyncio.Task[object]] = field(default_factory=set)
+    refusals: dict[str, list[CallError]] = field(default_factory=dict)
+    """What calls of a name are answered one after the other, without effect."""
+
+    def check(self, what: str) -> None:
+        """Raise what the next call of this name is refused with."""
+        refusals = self.refusals.get(what)
+        if refusals:
+            raise refusals.pop(0)
 
     async def carry(self, what: str, effect: Callable[[], Awaitable[Answer]]) -> Answer:
         """Make a call."""
@@ -43,6 +51,7 @@ class Wire:
         if doomed and self.interruption is not None:
             self.interruption()
             doomed = False
+        self.check(what)
         if doomed and self.fate is Fate.DIES_BEFORE:
             await self._die()
         answer = await self._effect(effect)

@@ -6,7 +6,7 @@ Operators come and go, each with a memory of its own.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,13 @@ from issuesandbox.engine.runs.driver import RunDriver
 from issuesandbox.engine.runs.following import Follower
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.ports.errors import Conflict, Unavailable
-from issuesandbox.ports.resources import ResourceKey
+from issuesandbox.ports.resources import EventNote, ResourceKey
 
 REPOSITORY = "octo/hello"
 TIMINGS = Timings(
     run_tick=timedelta(milliseconds=100),
     settle_check=timedelta(milliseconds=20),
+    comment_delay=timedelta(0),
     comment_gap=timedelta(milliseconds=50),
 )
 # A sandbox that is to stop is seen stopped this many passes later.
@@ -54,6 +55,9 @@ class World:
     hub: Hub
     home: Path
     key: ResourceKey
+    timings: Timings = TIMINGS
+    events: list[EventNote] = field(default_factory=list)
+    """What the passes told."""
 
     @classmethod
     async def build(cls, folder: Path, **spec: Any) -> World:
@@ -156,12 +160,12 @@ class Operator:
             ledgers=self._cluster,
             resources=self._cluster,
             clock=self._clock,
-            timings=TIMINGS,
+            timings=world.timings,
             namespace="ours",
             wake=lambda _: self._news.set(),
         )
         crew = Crew(outside, lambda _: None)
-        self._driver = RunDriver(crew, lambda _: self._news.set(), TIMINGS, RunLimits())
+        self._driver = RunDriver(crew, lambda _: self._news.set(), world.timings, RunLimits())
         self._stopping = 0
 
     async def work(self) -> None:
@@ -189,6 +193,8 @@ class Operator:
                 await self._cluster.patch_status(self._world.key, version, changes)
             except (Conflict, Unavailable):
                 return 0.05
+        if progress.event is not None:
+            self._world.events.append(progress.event)
         wait = progress.next_check
         return min(1.0, wait.total_seconds()) if wait is not None else 1.0
 

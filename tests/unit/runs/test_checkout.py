@@ -12,6 +12,7 @@ from tests.unit.runs.run_world import World
 
 from issuesandbox.domain.collection import SYSTEM_PATH
 from issuesandbox.domain.supervision import RunPaths
+from issuesandbox.engine.runs import preparing
 from issuesandbox.engine.runs.preparing import move_in
 
 
@@ -30,6 +31,25 @@ async def test_a_commit_that_the_resource_names_is_what_the_work_is_based_on(
     assert (run["outcome"], run["parent"]["commit"]) == ("Succeeded", first)
     _, parent = await shell(*git, "rev-parse", f"{run['commit']}^")
     assert parent.strip() == first
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo It is hush-hush-hush.; exit 1",
+        # An earlier agent may have put anything where the commit is read from.
+        "echo It is hush-hush-hush.; printf %040d 0 | tr 0 z",
+    ],
+)
+async def test_a_clone_that_cannot_be_used_ends_the_run_and_shows_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    world = await World.build(tmp_path / "world")
+    world.kube.secrets["issuesandbox-agent"] = {"PASSWORD": "hush-hush-hush"}
+    monkeypatch.setattr(preparing, "move_in", lambda *_: line)
+    await world.live(Wire())
+    assert (world.run["outcome"], world.run["reason"]) == ("Failed", "CloneFailed")
+    assert "It is ***." in world.run["message"]
 
 
 # git, as it is where an agent left files that cannot be removed.

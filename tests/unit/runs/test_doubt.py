@@ -6,11 +6,13 @@ import asyncio
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.fakes.clock import FakeClock, FakeTime
 
 from issuesandbox.api.conditions import ConditionStatus, ConditionType, find
 from issuesandbox.api.resource import IssueSandbox
@@ -47,8 +49,10 @@ REFUSED = b'{"type": "system", "subtype": "api_retry", "error_status": 401}\n'
 BASE64 = b64encode(REFUSED).decode()
 
 
-def a_resource(phase: str = "Executing", **run: Any) -> IssueSandbox:
-    agent = {"profile": "custom", "command": ["agent"], "envFrom": [{"secretRef": {"name": "s"}}]}
+def a_resource(phase: str = "Executing", profile: str = "custom", **run: Any) -> IssueSandbox:
+    agent: dict[str, Any] = {"profile": profile, "envFrom": [{"secretRef": {"name": "s"}}]}
+    if profile == "custom":
+        agent["command"] = ["agent"]
     told = {"id": "r1", "attempt": 1, "phase": phase, "trigger": "1", "startedAt": NOW.isoformat()}
     body = {
         "metadata": {"name": "one", "namespace": "team", "uid": "u-1"},
@@ -163,11 +167,110 @@ async def test_an_end_that_was_not_seen_is_not_sure(
     assert SECRET not in end.words
 
 
-async def test_an_agent_that_was_stopped_was_cancelled() -> None:
+async def test_only_a_stop_that_was_asked_for_cancels() -> None:
+    # R57: an agent may write down that it was stopped.
     stopped = Sandbox("state ENDED\nexit 143\nended Stop\nsize 0\nsurvivors 0")
-    end = await Follower(outside(stopped)).follow(assignment(a_resource()))
+    told = a_resource()
+    asked = told.status.model_copy(update={"stop_requested_at": NOW})
+    for resource, ending in (
+        (told, (Outcome.FAILED, "AgentKilled")),
+        (told.model_copy(update={"status": asked}), (Outcome.CANCELLED, "StopRequested")),
+    ):
+        end = await Follower(outside(stopped)).follow(assignment(resource))
+        assert end.ending is not None
+        assert (end.ending.outcome, end.ending.reason) == ending
+
+
+@pytest.mark.parametrize("ended", ["Agent", "Inactivity", "Run"])
+async def test_a_refused_key_is_a_failure_whatever_ended_the_agent(ended: str) -> None:
+    told = f"state ENDED\nexit 143\nended {ended}\nsize {len(REFUSED)}\nsurvivors 0"
+    sandbox = Sandbox(f"{told}\nbase64 0\n{BASE64}")
+    end = await Follower(outside(sandbox)).follow(assignment(a_resource()))
     assert end.ending is not None
-    assert (end.ending.outcome, end.ending.reason) == (Outcome.CANCELLED, "StopRequested")
+    assert (end.ending.outcome, end.ending.reason) == (Outcome.FAILED, "AgentUnauthorized")
+
+
+@pytest.mark.parametrize(
+    ("profile", "named", "kept"),
+    [
+        ("custom", "own-1", "own-1"),
+        ("custom", "a" * 64, "a" * 64),
+        # The status has no room for it.
+        ("custom", "a" * 65, None),
+        # It is the agent's key, or looks like one.
+        ("custom", SECRET, None),
+        ("custom", "ghp_0123456789abcdef0123", None),
+        ("cursor", "own-1", "own-1"),
+        # Its session is of our choice.
+        ("claude", "own-1", None),
+    ],
+)
+async def test_only_a_session_that_an_agent_may_name_is_taken(
+    profile: str, named: str, kept: str | None
+) -> None:
+    line = f'{{"type":"result","is_error":false,"session_id":"{named}"}}\n'.encode()
+    pulse = f"state ENDED\nexit 0\nsize {len(line)}\nsurvivors 0\nbase64 0"
+    sandbox = Sandbox(f"{pulse}\n{b64encode(line).decode()}")
+    end = await Follower(outside(sandbox)).follow(assignment(a_resource(profile=profile)))
+    assert (end.ending, end.session_id) == (None, kept)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        f"age {10**15}\nsilent {10**15}\nsize {10**15}\nexit {10**14}",
+        f"age -{10**15}\nsilent -5\nsize 0\nexit 256",
+    ],
+)
+async def test_forged_figures_break_neither_the_look_nor_the_status(forged: str) -> None:
+    follower = Follower(outside(Sandbox(f"state ENDED\n{forged}\nsurvivors {10**15}")))
+    end = await follower.follow(assignment(a_resource()))
+    assert (end.exit_code, end.sure) == (None, False)
+    signs = follower.signs(KEY)
+    assert signs is not None
+    assert signs.started_at.year > 2000
+    assert signs.last_output_at <= SystemClock().now()
+
+
+class Mute(Sandbox):
+    """A toolbox that gives no answer while it is down."""
+
+    down = True
+
+    async def home(self, sandbox_id: str) -> str:
+        if self.down:
+            raise Unavailable("no answer")
+        return await super().home(sandbox_id)
+
+
+@pytest.mark.parametrize(("comes_back", "reason"), [(False, "AgentTimeout"), (True, None)])
+async def test_an_agent_over_its_limit_is_given_up_where_nobody_answers(
+    comes_back: bool, reason: str | None
+) -> None:
+    # R71: but one that ended well while nobody looked is still found by whoever comes late.
+    time, sandbox = FakeTime(), Mute("state ENDED\nexit 0\nsize 0\nsurvivors 0")
+    follower = Follower(replace(outside(sandbox), clock=FakeClock(time)))
+    asked = assignment(a_resource(agentStartedAt=time.now().isoformat()))
+    grace = Timings().agent_grace.total_seconds()
+    time.seconds += RunLimits().agent.total_seconds() + grace
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await follower.follow(asked)
+        time.seconds += grace / 2
+    sandbox.down = not comes_back
+    end = await follower.follow(asked)
+    assert (end.ending.reason if end.ending else None, end.sure) == (reason, comes_back)
+    assert end.ending is None or end.ending.outcome is Outcome.TIMED_OUT
+
+
+async def test_an_agent_within_its_limit_is_waited_for_however_long_nobody_answers() -> None:
+    time = FakeTime()
+    follower = Follower(replace(outside(Mute("state ABSENT")), clock=FakeClock(time)))
+    asked = assignment(a_resource(agentStartedAt=time.now().isoformat()))
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            await follower.follow(asked)
+        time.seconds += RunLimits().agent.total_seconds() / 5
 
 
 @pytest.mark.parametrize(
@@ -225,6 +328,9 @@ class Crew:
         raise self._failure
 
     rescue = tell = fail
+
+    def heard(self, _: Assignment) -> None:
+        return None
 
     def digest(self, _: Assignment) -> str:
         return "d"

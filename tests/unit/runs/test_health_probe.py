@@ -42,7 +42,7 @@ class Patient:
         return Executed(0 if self.git else 1, "")
 
 
-def outside(toolbox: Any) -> Outside:
+def outside(toolbox: Any, timings: Timings = QUICK) -> Outside:
     nothing: Any = None
     return Outside(
         toolbox=toolbox,
@@ -51,16 +51,17 @@ def outside(toolbox: Any) -> Outside:
         ledgers=nothing,
         resources=nothing,
         clock=SystemClock(),
-        timings=QUICK,
+        timings=timings,
         namespace="ours",
     )
 
 
 async def test_a_sandbox_that_needs_a_moment_is_healthy() -> None:
     # R61, R67
-    blip = Patient(Unavailable("502"), Unavailable("502"))
-    assert await probe("sb", outside(blip)) == Health("/home/sb", has_git=True)
-    assert await probe("sb", outside(Patient(git=False))) == Health("/home/sb", has_git=False)
+    patient = Timings(settle_check=QUICK.settle_check)
+    blip, bare = Patient(Unavailable("502"), Unavailable("502")), Patient(git=False)
+    assert await probe("sb", outside(blip, patient)) == Health("/home/sb", has_git=True)
+    assert await probe("sb", outside(bare, patient)) == Health("/home/sb", has_git=False)
 
 
 async def test_one_that_never_answers_is_a_miss_and_one_that_does_not_run_is_none() -> None:

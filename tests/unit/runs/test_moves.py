@@ -9,7 +9,7 @@ import pytest
 
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.domain.defaults import RecoveryPolicy
-from issuesandbox.domain.runs.moves import Move, Scene, next_move
+from issuesandbox.domain.runs.moves import Move, Scene, is_to_be_salvaged, next_move
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.wanted import Turn
 
@@ -188,3 +188,36 @@ def test_a_run_is_not_replaced_before_a_burst_of_triggers_is_over() -> None:
     assert next_move(scene(a_run("Executing"), spec=stopped, debounce=timedelta(hours=1))) is (
         Move.NOTE_STOP
     ), "a stop waits for nothing"
+
+
+WORKING = {
+    "agentStartedAt": stamp(STARTED),
+    "parent": {"commit": "0" * 40, "branchExisted": False},
+}
+
+
+def saved(at: datetime) -> dict[str, Any]:
+    return {"savedWork": {"kind": "Branch", "ref": "wip/1", "at": stamp(at)}}
+
+
+@pytest.mark.parametrize(
+    ("more", "about", "salvaged"),
+    [
+        ({}, {}, True),
+        (saved(STARTED - timedelta(seconds=1)), {}, True),
+        (saved(NOW), {}, False),
+        ({"agentStartedAt": None}, {}, False),
+        ({"parent": None}, {}, False),
+        ({"attempt": 0}, {}, False),
+        ({"outcome": "Failed"}, {}, False),
+        ({"publish": {"commit": "a1", "old": "00", "at": stamp(NOW)}}, {}, False),
+        ({}, {"doomed": False}, False),
+        ({}, {"spec": {"desiredState": "Stopped"}}, False),
+        ({}, {"metadata": {"deletionTimestamp": stamp(NOW)}}, False),
+    ],
+)
+def test_only_work_of_a_run_that_goes_on_is_saved_from_a_sandbox_that_is_given_up(
+    more: dict[str, Any], about: dict[str, Any], salvaged: bool
+) -> None:
+    seen = scene(a_run("Executing", **{**WORKING, **more}), **{"doomed": True, **about})
+    assert is_to_be_salvaged(seen) is salvaged

@@ -18,11 +18,12 @@ from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.publishing import Publisher
 from issuesandbox.engine.runs.sources import Hopeless, source_of
 from issuesandbox.ports.errors import CallError, Denied, NotFound, Unavailable
-from issuesandbox.ports.github import RepositoryView, Token
+from issuesandbox.ports.github import PullView, RepositoryView, Token
 from issuesandbox.ports.resources import ResourceKey
 
 URL = "https://github.example/octo/hello.git"
 COMMIT = "c" * 40
+ELSEWHERE = "https://elsewhere.example/octo/hello.git"
 
 
 class Hub:
@@ -32,6 +33,10 @@ class Hub:
         self.failure = failure
         self.private = private
         self.minted = 0
+        self.refs_elsewhere: dict[str, str] | CallError = {}
+        self.password: str | None = None
+        self.desired_state = "Stopped"
+        self.pull: PullView | None = None
 
     async def repository(self, name: str) -> RepositoryView:
         return RepositoryView(name, "main", URL, self.private)
@@ -45,21 +50,29 @@ class Hub:
     async def branch_tip(self, _: str, branch: str) -> str | None:
         return COMMIT if branch == "main" else None
 
-    async def open_pull(self, *_: str) -> None:
-        return None
+    async def open_pull(self, *_: str) -> PullView | None:
+        return self.pull
 
     async def read_token(self, _: str) -> Token | None:
         return await self.write_token(_)
 
     async def refs(self, url: str, token: Token) -> dict[str, str]:
+        if url == ELSEWHERE:
+            assert token.value == self.password
+            if isinstance(self.refs_elsewhere, CallError):
+                raise self.refs_elsewhere
+            return self.refs_elsewhere
         assert (url, token.value) == (URL, "token-1")
         return {"refs/heads/work": COMMIT}
 
     async def get(self, _: ResourceKey) -> Any:
-        return assignment(spec={"desiredState": "Stopped"}).resource.model_dump(by_alias=True)
+        fresh = assignment(spec={"desiredState": self.desired_state}).resource
+        return fresh.model_dump(by_alias=True)
 
     async def secret(self, *_: str) -> Any:
-        raise NotFound("no such Secret")
+        if self.password is None:
+            raise NotFound("no such Secret")
+        return {"password": self.password}
 
 
 def assignment(**parts: Any) -> Assignment:
@@ -121,6 +134,7 @@ async def test_the_right_that_was_got_is_the_one_that_is_used() -> None:
     publishing = publisher(hub)
     assert await publishing.authorize(assignment()) is None
     published = await publishing.publish(assignment())
+    assert published.ending is not None
     assert (published.pushed, published.ending.reason) == (True, "TooLateToStop")
     assert hub.minted == 1
 
@@ -163,3 +177,75 @@ async def test_a_token_that_may_write_never_enters_a_sandbox() -> None:
     with pytest.raises(Hopeless) as refused:
         await source_of(given, outside(Plain(private=True)))
     assert refused.value.ending.reason == "ReadTokenMissing"
+
+
+def elsewhere(**publish: Any) -> Assignment:
+    source = {"cloneURL": ELSEWHERE, "credentialsSecretRef": {"name": "s"}}
+    given = {"run": {"trigger": "1", "publish": publish}, "repository": source}
+    return assignment(spec=given)
+
+
+STEM = "claude-fix-issue-1"
+
+
+@pytest.mark.parametrize(
+    ("publish", "there", "branch", "existed", "checkout"),
+    [
+        ({}, [], STEM, False, None),
+        ({"base": "dev"}, [STEM, "dev"], f"{STEM}-2", False, "dev"),
+        ({"branch": "work"}, ["main"], "work", False, None),
+        ({"branch": "work", "base": "dev"}, ["work"], "work", True, "work"),
+    ],
+)
+async def test_the_branch_on_another_host_is_looked_for_there(
+    publish: dict[str, str], there: list[str], branch: str, existed: bool, checkout: str | None
+) -> None:
+    hub = Hub()
+    hub.password = "theirs"
+    hub.refs_elsewhere = {f"refs/heads/{each}": COMMIT for each in there}
+    found = await source_of(elsewhere(**publish), outside(hub))
+    assert (found.url, found.branch, found.branch_existed) == (ELSEWHERE, branch, existed)
+    assert found.checkout == checkout
+
+
+@pytest.mark.parametrize(
+    ("publish", "there", "reason"),
+    [
+        ({}, NotFound("404"), "RepositoryNotFound"),
+        ({}, Denied("401"), "RepositoryDenied"),
+        ({"branch": "dev", "base": "dev"}, {}, "BranchIsBase"),
+        (
+            {},
+            {f"refs/heads/{STEM}{each}": COMMIT for each in ["", *(f"-{k}" for k in range(2, 21))]},
+            "NoFreeBranch",
+        ),
+    ],
+)
+async def test_another_host_that_cannot_be_used_ends_the_run_at_once(
+    publish: dict[str, str], there: dict[str, str] | CallError, reason: str
+) -> None:
+    hub = Hub()
+    hub.password, hub.refs_elsewhere = "theirs", there
+    with pytest.raises(Hopeless) as refused:
+        await source_of(elsewhere(**publish), outside(hub))
+    assert refused.value.ending.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "reason"),
+    [
+        ("Running", Outcome.SUCCEEDED, "Pushed"),
+        ("Stopped", Outcome.CANCELLED, "TooLateToStop"),
+    ],
+)
+async def test_what_goes_to_another_host_is_proposed_nowhere(
+    state: str, outcome: Outcome, reason: str
+) -> None:
+    hub = Hub()
+    hub.password, hub.refs_elsewhere = "theirs", {"refs/heads/work": COMMIT}
+    hub.desired_state = state
+    hub.pull = PullView(1, "https://github.example/pull/1", "open", "work", COMMIT, "main")
+    published = await publisher(hub).publish(elsewhere(branch="work"))
+    assert published.ending is not None
+    assert (published.ending.outcome, published.ending.reason) == (outcome, reason)
+    assert (published.pushed, published.pull) == (True, None)

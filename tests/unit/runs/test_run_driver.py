@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from issuesandbox.api.conditions import ConditionType, find
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.status import Comment, Usage
 from issuesandbox.api.status_run import Outcome, TokenUsage
@@ -28,7 +29,7 @@ from issuesandbox.engine.runs.following import Follower
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.probing import MUTE
 from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
-from issuesandbox.ports.errors import CallError, Invalid, Unavailable
+from issuesandbox.ports.errors import CallError, Invalid, Throttled, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 from issuesandbox.ports.toolbox import Executed
 
@@ -42,7 +43,9 @@ class Hands:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.seen: list[Assignment] = []
-        self.failure: CallError | None = None
+        self.failure: Exception | None = None
+        self.published: Published | None = None
+        """What becomes of every push."""
         self.dies = False
         """The agent is dead as soon as it is killed."""
         self.told = 0
@@ -64,10 +67,15 @@ class Hands:
         return await self._go("collect", assignment)
 
     async def publish(self, assignment: Assignment) -> Published:
+        if self.published is not None and self.failure is None:
+            return self.published
         return await self._go("publish", assignment)
 
     async def rescue(self, assignment: Assignment) -> Rescued:
         return await self._go("rescue", assignment)
+
+    async def salvage(self, assignment: Assignment) -> Rescued:
+        return await self._go("salvage", assignment)
 
     async def tell(self, assignment: Assignment) -> Comment | None:
         self.told += 1
@@ -81,6 +89,9 @@ class Hands:
         return ""
 
     def forget(self, key: ResourceKey) -> None:
+        return
+
+    def recall(self, key: ResourceKey) -> None:
         return
 
     async def _go(self, what: str, assignment: Assignment) -> Any:
@@ -126,7 +137,8 @@ def hands() -> Hands:
 
 @pytest.fixture
 def driver(hands: Hands) -> RunDriver:
-    return RunDriver(hands, lambda _: None, Timings(), RunLimits())
+    timings = Timings(comment_delay=timedelta(0))
+    return RunDriver(hands, lambda _: None, timings, RunLimits())
 
 
 async def settle() -> None:
@@ -145,9 +157,16 @@ async def test_work_waits_for_a_sandbox_that_is_brought_back(
     assert waits.phase.value == "Collecting"
     await settle()
     assert hands.asked == ["rescue"]
-    given_up = driver.advance(KEY, seen).status.run
-    assert given_up is not None
-    assert given_up.phase.value == "Finalizing"
+    # What was collected before can be pushed without it.
+    under_way = driver.advance(KEY, seen).status.run
+    assert under_way is not None
+    assert under_way.phase.value == "Collecting"
+    driver.drop(KEY)
+    told = driver.advance(KEY, seen)
+    assert told.status.run is not None
+    assert told.status.run.phase.value == "Finalizing"
+    assert told.event is not None
+    assert (told.event.reason, told.event.warning) == ("WorkspaceLost", True)
     driver.drop(KEY)
 
 
@@ -289,18 +308,92 @@ async def test_a_sandbox_is_left_behind_only_after_the_kill(
     driver.drop(KEY)
 
 
-@pytest.mark.parametrize(("state", "phase"), [("Running", "Collecting"), ("Stopped", "Finalizing")])
-async def test_work_whose_push_fails_is_saved_unless_a_stop_came(
-    state: str, phase: str, hands: Hands, driver: RunDriver
-) -> None:
-    hands.failure = Unavailable("502")
+def gated(state: str = "Running", **more: Any) -> Scene:
     push = {"commit": "a" * 40, "old": "0" * 40, "at": stamp(NOW - timedelta(minutes=1))}
-    gated = scene("Publishing", {"desiredState": state}, publish=push)
-    driver.advance(KEY, gated)
+    return scene("Publishing", {"desiredState": state}, publish={**push, **more}, branch="work")
+
+
+@pytest.mark.parametrize(("state", "phase"), [("Running", "Collecting"), ("Stopped", "Finalizing")])
+@pytest.mark.parametrize("is_bug", [False, True])
+async def test_work_whose_push_fails_is_saved_unless_a_stop_came(
+    is_bug: bool, state: str, phase: str, hands: Hands, driver: RunDriver
+) -> None:
+    hands.published = Published(Ending(Outcome.FAILED, "PublishFailed", "502"))
+    hands.failure = ValueError("a bug") if is_bug else None
+    driver.advance(KEY, gated(state))
     await settle()
-    run = driver.advance(KEY, gated).status.run
+    run = driver.advance(KEY, gated(state)).status.run
     assert run is not None
     assert (run.reason, run.phase.value) == ("PublishFailed", phase)
+    driver.drop(KEY)
+
+
+async def test_a_push_is_tried_again_however_long_ago_it_was_decided(
+    hands: Hands, driver: RunDriver
+) -> None:
+    hands.failure = Unavailable("502")
+    for _ in range(3):
+        run = driver.advance(KEY, gated()).status.run
+        await settle()
+        assert run is not None
+        assert run.outcome is None
+    assert hands.asked == ["publish"] * 2
+    driver.drop(KEY)
+
+
+@pytest.mark.parametrize(
+    ("seconds_before_the_end", "asked", "pause"),
+    [(600, 40, 40), (600, None, 1), (30, 40, 30), (-5, 40, 1)],
+)
+async def test_a_pull_request_is_tried_again_when_github_says_or_at_the_end_of_the_run(
+    seconds_before_the_end: int, asked: float | None, pause: int, hands: Hands, driver: RunDriver
+) -> None:
+    setback = Throttled("secondary rate limit", retry_after=asked)
+    hands.published = Published(None, pushed=True, setback=setback)
+    at = gated()
+    assert at.run is not None
+    end = at.run.started_at + RunLimits().run
+    late = replace(at, now=end - timedelta(seconds=seconds_before_the_end))
+    driver.advance(KEY, late)
+    await settle()
+    progress = driver.advance(KEY, late)
+    run = progress.status.run
+    assert run is not None
+    assert run.publish is not None
+    assert (run.outcome, run.publish.confirmed_at) == (None, late.now)
+    assert progress.next_check == timedelta(seconds=pause)
+    assert progress.event is not None
+    assert progress.event.reason == "PullRequestDelayed"
+    driver.drop(KEY)
+    await settle()
+
+
+async def test_the_wait_for_a_pull_request_grows_and_is_told_once(
+    hands: Hands, driver: RunDriver
+) -> None:
+    hands.published = Published(None, pushed=True, setback=Unavailable("502"))
+    for seconds, pause in ((3, 3), (8, 8), (40, 15)):
+        confirmed = stamp(NOW - timedelta(seconds=seconds))
+        driver.advance(KEY, gated(confirmedAt=confirmed))
+        await settle()
+        progress = driver.advance(KEY, gated(confirmedAt=confirmed))
+        assert progress.next_check == timedelta(seconds=pause)
+        assert progress.event is None
+    driver.drop(KEY)
+    await settle()
+
+
+async def test_work_on_a_host_without_pull_requests_is_published(
+    hands: Hands, driver: RunDriver
+) -> None:
+    # R37
+    hands.published = Published(Ending(Outcome.SUCCEEDED, "Pushed", "There."), pushed=True)
+    driver.advance(KEY, gated())
+    await settle()
+    status = driver.advance(KEY, gated()).status
+    condition = find(status.conditions, ConditionType.PUBLISHED)
+    assert condition is not None
+    assert (condition.status.value, condition.reason) == ("True", "Pushed")
     driver.drop(KEY)
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+from dataclasses import replace
+from datetime import timedelta
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.runs.run_wire import Wire
-from tests.unit.runs.run_world import World
+from tests.unit.runs.run_world import TIMINGS, World
 
 from issuesandbox.api.spec_cleanup import SaveWork
 from issuesandbox.domain.publication import way_to_save
+from issuesandbox.domain.runs.chapters import WORKSPACE_LOST
 
 FAILS = {"profile": "custom", "command": ["sh", "-c", "echo a >a.txt; exit 3"]}
 WORKS = {"profile": "custom", "command": ["sh", "-c", "echo a >a.txt"]}
+SHORT = replace(TIMINGS, work_hold=timedelta(seconds=2), rescue_hold=timedelta(seconds=4))
 
 
 async def finished(world: World, wire: Wire) -> dict[str, Any]:
@@ -62,6 +68,57 @@ async def test_work_that_the_remote_refuses_is_kept_as_a_patch(save: str, tmp_pa
         return
     assert run["savedWork"]["kind"] == "Patch"
     assert "+a" in world.kube.config_maps[run["savedWork"]["ref"]]["patch"]
+
+
+async def test_a_remote_that_is_away_for_a_while_gets_the_branch_all_the_same(
+    tmp_path: Path,
+) -> None:
+    world = await World.build(tmp_path / "world", run={"agent": FAILS})
+    world.hub.unanswered = 6
+    run = await finished(world, Wire())
+    assert (run["outcome"], run["savedWork"]["kind"]) == ("Failed", "Branch")
+    assert [ref for ref, _, _ in world.hub.pushes] == [f"refs/heads/{run['savedWork']['ref']}"]
+    assert WORKSPACE_LOST not in {each.reason for each in world.events}
+
+
+async def test_a_branch_that_moved_is_not_forgotten_because_the_remote_goes_away(
+    tmp_path: Path,
+) -> None:
+    world = await World.build(tmp_path / "world", run={"agent": WORKS})
+
+    def moved() -> None:
+        ref = "refs/heads/claude-fix-issue-7"
+        subprocess.run(["git", "-C", world.hub.bare, "update-ref", ref, "main"], check=True)
+
+    wire = Wire(named="push", interruption=moved)
+    world.hub.unanswered = 6
+    run = await finished(world, wire)
+    assert (run["outcome"], run["reason"]) == ("Failed", "BranchMoved")
+    assert run["savedWork"]["kind"] == "Branch"
+
+
+async def test_what_no_remote_takes_in_time_is_kept_as_a_patch(tmp_path: Path) -> None:
+    world = await World.build(tmp_path / "world", run={"agent": FAILS})
+    world.timings, world.hub.unanswered = SHORT, inf
+    run = await finished(world, Wire())
+    assert (run["outcome"], run["savedWork"]["kind"]) == ("Failed", "Patch")
+    assert "+a" in world.kube.config_maps[run["savedWork"]["ref"]]["patch"]
+    assert WORKSPACE_LOST not in {each.reason for each in world.events}
+
+
+@pytest.mark.parametrize("save", ["Branch", "Off"])
+async def test_work_that_can_be_saved_nowhere_is_told_as_lost(save: str, tmp_path: Path) -> None:
+    command = ["sh", "-c", "head -c 999999 /dev/urandom | base64 >a.txt; exit 3"]
+    agent = {"profile": "custom", "command": command}
+    recovery = {"saveWork": save}
+    world = await World.build(tmp_path / "world", run={"agent": agent}, recovery=recovery)
+    world.timings, world.hub.unanswered = SHORT, inf
+    run = await finished(world, Wire())
+    assert (run["outcome"], run["reason"]) == ("Failed", "AgentFailed")
+    assert "savedWork" not in run
+    told = [each for each in world.events if each.reason == WORKSPACE_LOST]
+    assert [each.warning for each in told] == ([True] if save == "Branch" else [])
+    assert all(run["id"] in each.message and "502" in each.message for each in told)
 
 
 async def test_a_stop_during_the_push_opens_no_pull_request(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from issuesandbox.adapters.daytona.rate_limits import Gate, rate_limited
 from issuesandbox.adapters.proxies import behind_proxy
 from issuesandbox.domain.sandbox import SandboxView
 from issuesandbox.domain.timings import Timings
-from issuesandbox.ports.errors import Invalid, NotFound, Unavailable
+from issuesandbox.ports.errors import Busy, Conflict, Invalid, NotFound, Unavailable
 from issuesandbox.ports.sandboxes import SandboxOrder
 
 _PAGE = 200
@@ -220,7 +220,11 @@ class DaytonaSandboxes:
         return await self._send(call, request, self._timings.read_timeout.total_seconds())
 
     async def _change(self, call: str, request: Awaitable[Any]) -> bytes:
-        return await self._send(call, request, self._timings.change_timeout.total_seconds())
+        try:
+            return await self._send(call, request, self._timings.change_timeout.total_seconds())
+        except Conflict as error:
+            # Only a create has a name to lose: whatever stands in the way here, it is not now.
+            raise Busy(str(error)) from error
 
     async def _send(self, call: str, request: Awaitable[Any], limit: float) -> bytes:
         with metered(self._meter, _kind(call)):

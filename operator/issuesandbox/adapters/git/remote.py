@@ -24,6 +24,7 @@ from issuesandbox.adapters.git.packets import (
     packet,
     push_report,
 )
+from issuesandbox.domain.redaction import Redactor
 from issuesandbox.ports.errors import CallError, Denied, Invalid, NotFound, Unavailable, kind_of
 from issuesandbox.ports.github import Token
 from issuesandbox.ports.remote import ZERO, Pushed, PushOrder, PushVerdict
@@ -61,7 +62,7 @@ class HttpRemote:
         session: aiohttp.ClientSession,
         *,
         read_timeout: float = 15.0,
-        push_timeout: float = 30.0,
+        push_timeout: float = 20.0,
     ) -> None:
         self._session = session
         self._read_timeout = read_timeout
@@ -149,12 +150,15 @@ def _address(url: str, path: str) -> URL:
 def _headers(token: Token | None, body: bytes | None) -> dict[str, str]:
     headers = {"User-Agent": "git/issuesandbox"}
     if token is not None:
-        credential = aiohttp.encode_basic_auth(token.username, token.value)
-        headers["Authorization"] = credential
+        headers["Authorization"] = _credential(token)
     if body is not None:
         headers["Content-Type"] = f"application/x-{_WRITE}-request"
         headers["Accept"] = f"application/x-{_WRITE}-result"
     return headers
+
+
+def _credential(token: Token) -> str:
+    return aiohttp.encode_basic_auth(token.username, token.value)
 
 
 def _request(order: PushOrder) -> bytes:
@@ -205,6 +209,8 @@ def _body_text(answer: _Answer) -> str:
 def _shown(text: str, token: Token | None) -> str:
     """Return a remote's words in one line, cut, without control characters or the token."""
     if token is not None:
-        text = text.replace(token.value, "***")
+        # A host may show what it was sent, which is another form of it.
+        sent = _credential(token).removeprefix("Basic ")
+        text = Redactor((token.value, sent)).redact(text)
     line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line[:_LONGEST_REASON]

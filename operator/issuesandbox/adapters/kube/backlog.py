@@ -17,6 +17,8 @@ from issuesandbox.ports.errors import CallError
 _MOST = 10_000
 # So long the last words of a process that ends may take.
 _FAREWELL_SECONDS = 1.0
+# Whoever tells something goes on with its work first.
+_MOMENT_SECONDS = 0.2
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class Backlog:
         try:
             while True:
                 await self._came.wait()
+                await asyncio.sleep(_MOMENT_SECONDS)
                 self._came.clear()
                 await self._do_all()
         finally:

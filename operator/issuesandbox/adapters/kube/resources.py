@@ -11,14 +11,17 @@ import msgspec
 
 from issuesandbox.adapters.kube.backlog import Backlog
 from issuesandbox.adapters.kube.requests import KubeRequests
+from issuesandbox.api.constraints import clip
 from issuesandbox.api.names import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from issuesandbox.clock import Clock
-from issuesandbox.ports.errors import Conflict
+from issuesandbox.ports.errors import Conflict, NotFound, Unavailable
 from issuesandbox.ports.resources import EventNote, ResourceKey
 
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _CHUNK = 500
 _REMEMBERED = 1000
+# The API server counts bytes.
+_LONGEST_NOTE = 1024
 
 
 class KubeResources:
@@ -67,7 +70,7 @@ class KubeResources:
             path = f"/apis/{GROUP}/{VERSION}{scope}/{PLURAL}"
             query = {"limit": str(_CHUNK)}
             while True:
-                body = await self._requests.send("GET", path, query=query, accept=_METADATA_LIST)
+                body = await self._page(path, query)
                 page = msgspec.json.decode(body, type=_MetadataList)
                 yield frozenset(
                     ResourceKey(each.metadata.namespace, each.metadata.name, each.metadata.uid)
@@ -76,6 +79,15 @@ class KubeResources:
                 if not page.metadata.next:
                     break
                 query["continue"] = page.metadata.next
+
+    async def _page(self, path: str, query: Mapping[str, str]) -> bytes:
+        try:
+            return await self._requests.send("GET", path, query=query, accept=_METADATA_LIST)
+        except NotFound as error:
+            if "continue" not in query:
+                raise
+            # 410: the list took longer than the API server remembers. It says nothing of the rest.
+            raise Unavailable(str(error)) from error
 
     async def note(self, key: ResourceKey, event: EventNote) -> None:
         """Post a Kubernetes Event about the resource, later where there is a backlog."""
@@ -98,7 +110,7 @@ class KubeResources:
             "reportingInstance": self._reporter,
             "action": "Reconcile",
             "reason": event.reason,
-            "note": event.message[:1024],
+            "note": clip(event.message, _LONGEST_NOTE),
             "type": "Warning" if event.warning else "Normal",
         }
         if self._backlog is None:

@@ -22,8 +22,9 @@ from issuesandbox.domain.prompt import clean
 
 LONGEST_LINE: Final = 2 << 20
 _LONGEST_TEXT: Final = 16_384
-# It becomes an argument of the agent that resumes it, so it must not look like a flag.
-_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# It becomes an argument of the agent that resumes it, so it must not look like a flag, and the
+# status gives it 64 characters.
+_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LARGEST_FIGURE: Final = 10**15
 _REFUSED: Final = (401, 403)
 _TOKENS: Final = {
@@ -112,8 +113,7 @@ class StreamReader:
             return
         told = _decoded(line)
         if told is None:
-            text = clean(line[:2000].decode("utf-8", "replace")).strip()
-            self._facts["last_words"] = text[:500]
+            self._facts["last_words"] = clean(line[:2000].decode("utf-8", "replace")).strip()
             return
         session = told.get("session_id")
         if isinstance(session, str) and _SESSION.fullmatch(session):

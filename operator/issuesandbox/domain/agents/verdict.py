@@ -9,17 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from issuesandbox.api.status_run import Outcome
 from issuesandbox.domain.agents.facts import AgentFacts
 from issuesandbox.domain.supervision import EndedBy
 
+LONGEST_SAID: Final = 20_000
 _ENDED: Final = {
     EndedBy.INACTIVITY: (
+        Outcome.TIMED_OUT,
         "InactivityTimeout",
         "The agent gave no sign of life for longer than limits.inactivity and was ended.",
     ),
-    EndedBy.AGENT: ("AgentTimeout", "The agent ran for longer than limits.agent and was ended."),
-    EndedBy.RUN: ("RunTimeout", "The run took longer than limits.run, so the agent was ended."),
-    EndedBy.STOP: ("StopRequested", "The agent was stopped as asked."),
+    EndedBy.AGENT: (
+        Outcome.TIMED_OUT,
+        "AgentTimeout",
+        "The agent ran for longer than limits.agent and was ended.",
+    ),
+    EndedBy.RUN: (
+        Outcome.TIMED_OUT,
+        "RunTimeout",
+        "The run took longer than limits.run, so the agent was ended.",
+    ),
+    EndedBy.STOP: (Outcome.CANCELLED, "StopRequested", "The agent was stopped as asked."),
 }
 _BY_SUBTYPE: Final = {
     "error_max_turns": (
@@ -35,18 +46,24 @@ _BY_SUBTYPE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the agent did its job, why in one word, and the same for people."""
+    """What the run comes to with its agent, why in one word, and the same for people."""
 
-    ok: bool
+    outcome: Outcome
     reason: str
     message: str
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the agent did its job."""
+        return self.outcome is Outcome.SUCCEEDED
 
 
 def judge(facts: AgentFacts, exit_code: int | None, ended_by: EndedBy | None) -> Verdict:
     """Return the verdict on an agent whose process has ended."""
     succeeded = exit_code == 0 and not facts.is_error and ended_by is None
     if succeeded and (facts.result_seen or not facts.needs_result):
-        return Verdict(True, "AgentCompleted", "The agent ended by itself and reported success.")
+        words = "The agent ended by itself and reported success."
+        return Verdict(Outcome.SUCCEEDED, "AgentCompleted", words)
     if facts.unauthorized:
         return _failed(
             "AgentUnauthorized",
@@ -54,7 +71,7 @@ def judge(facts: AgentFacts, exit_code: int | None, ended_by: EndedBy | None) ->
             "",
         )
     if ended_by is not None:
-        return _failed(*_ENDED[ended_by], "")
+        return Verdict(*_ENDED[ended_by])
     if exit_code is None:
         return _failed("AgentLost", "The agent's end was not recorded.", "")
     return _by_own_word(facts) or _by_exit_code(facts, exit_code)
@@ -88,5 +105,6 @@ def _by_exit_code(facts: AgentFacts, exit_code: int) -> Verdict:
 
 
 def _failed(reason: str, message: str, words: str) -> Verdict:
-    said = " ".join(words.split())[:300]
-    return Verdict(False, reason, f"{message} It said: {said}" if said else message)
+    # Whoever shows it hides secrets first and cuts then: half a secret would not be found.
+    said = " ".join(words[:LONGEST_SAID].split())
+    return Verdict(Outcome.FAILED, reason, f"{message} It said: {said}" if said else message)

@@ -32,6 +32,8 @@ from issuesandbox.domain.deletion_record import remembered
 from issuesandbox.domain.runs.limits import RunLimits, deadlines
 from issuesandbox.domain.usage import with_run
 
+# The reason in a condition, and of an Event: there was work, and it is nowhere safe.
+WORKSPACE_LOST = "WorkspaceLost"
 _OF_A_RUN = (
     ConditionType.REPOSITORY_CLONED,
     ConditionType.AGENT_COMPLETED,
@@ -243,7 +245,7 @@ def pushed(status: Status, now: datetime) -> Status:
     """Write down that the remote has the commit."""
     publication = _run(status).publish
     assert publication is not None, "only a decided push is confirmed"
-    confirmed = publication.model_copy(update={"confirmed_at": now})
+    confirmed = publication.model_copy(update={"confirmed_at": publication.confirmed_at or now})
     return _changed(status, publish=confirmed)
 
 
@@ -251,6 +253,12 @@ def proposed(status: Status, pull: PullRequest, now: datetime) -> Status:
     """Write down the pull request."""
     status = _changed(status, pull_request=pull)
     return _noted(status, ConditionType.PUBLISHED, ("PullRequest", f"See {pull.url}."), now)
+
+
+def delivered(status: Status, now: datetime) -> Status:
+    """Write down that the work is where it belongs, on a host without pull requests."""
+    text = f"Branch {_run(status).branch} has the work."
+    return _noted(status, ConditionType.PUBLISHED, ("Pushed", text), now)
 
 
 def saved(status: Status, work: SavedWork) -> Status:
@@ -282,6 +290,13 @@ def ended(status: Status, ending: Ending, phase: RunPhase, now: datetime) -> Sta
         stop_requested_at=status.stop_requested_at,
         phase=phase,
     )
+
+
+def lost(status: Status, words: str, now: datetime) -> Status:
+    """Write down that work could not be saved; nothing more is done for it."""
+    told = (WORKSPACE_LOST, words)
+    status = _noted(status, ConditionType.CHANGES_COLLECTED, told, now, ConditionStatus.FALSE)
+    return finalizing(status)
 
 
 def finalizing(status: Status) -> Status:

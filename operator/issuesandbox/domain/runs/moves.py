@@ -21,6 +21,7 @@ from issuesandbox.domain.defaults import RecoveryPolicy
 from issuesandbox.domain.flags import ALL_ON, FlagSet
 from issuesandbox.domain.runs.health import Cure, cure_of
 from issuesandbox.domain.runs.limits import overdue
+from issuesandbox.domain.runs.rescue import is_going_on, is_saved
 from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.domain.wanted import Turn, is_unsafe
 
@@ -63,6 +64,8 @@ class Scene:
     """It is proven that nothing in the sandbox runs any more."""
     returning: bool = False
     """It does not run, but is being brought back."""
+    doomed: bool = False
+    """It is there, but is about to be given up."""
     dead_end: str | None = None
     """Why there will be no sandbox, where that is final."""
     debounce: timedelta = timedelta(0)
@@ -163,6 +166,15 @@ def is_ending(scene: Scene) -> bool:
         return True
     replaced_at = scene.replaced_at
     return replaced_at is not None and replaced_at <= scene.now and not scene.paused
+
+
+def is_to_be_salvaged(scene: Scene) -> bool:
+    """Tell whether a sandbox that is given up holds work of a run that goes on, or gives up."""
+    run = scene.run
+    if run is None or not scene.doomed or not is_going_on(run) or is_ending(scene):
+        return False
+    began = run.parent is not None and run.agent_started_at is not None
+    return began and run.attempt == scene.attempt and not is_saved(run)
 
 
 def _policy(scene: Scene) -> OnNewTrigger:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.api.spec import DesiredState
 from issuesandbox.api.spec_run import Publish, Run
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import RunStatus
@@ -49,6 +50,12 @@ class Assignment:
     def deleting(self) -> bool:
         """Tell whether the resource is being deleted."""
         return self.resource.metadata.deletion_timestamp is not None
+
+    @property
+    def stop_asked(self) -> bool:
+        """Tell whether somebody asked for the end of the run, as far as was known."""
+        asked = self.deleting or self.resource.spec.desired_state is DesiredState.STOPPED
+        return asked or self.status.stop_requested_at is not None
 
     @property
     def publish(self) -> Publish:

@@ -46,6 +46,13 @@ class Beside:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
 
+def unattended(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin what somebody may come for, and whose failure is no news if nobody does."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
 @asynccontextmanager
 async def ahead(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
     """Begin what is needed later; whoever leaves the block without it gives it up."""

@@ -35,9 +35,10 @@ from issuesandbox.domain.transcript import HEAD, TAIL, transcript
 from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
-from issuesandbox.engine.runs.following import SURVIVES, Follower, Watch
+from issuesandbox.engine.runs.following import SURVIVES, Follower
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.warden import programs, pulse_of
+from issuesandbox.engine.runs.watch import Watch
 from issuesandbox.ports.errors import CallError, Invalid, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 

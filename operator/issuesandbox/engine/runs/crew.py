@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from issuesandbox.api.status import Comment
 from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
+from issuesandbox.domain.wanted import time_to_save
+from issuesandbox.engine.runs.approach import Approach
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.collecting import Collector
@@ -35,16 +36,37 @@ class Crew:
         self._publisher = Publisher(outside, self._collector)
         self._reporter = Reporter(outside)
         self._scouts = Scouts(outside)
+        self._approaches: dict[ResourceKey, Approach] = {}
 
     def scout(self, assignment: Assignment) -> None:
         """Ask GitHub what a run needs to know, while its sandbox is still on its way."""
         self._scouts.send(assignment)
 
+    def approach(self, assignment: Assignment) -> None:
+        """Begin what needs no run that is written down."""
+        made = Approach(assignment, self._outside, self._scouts)
+        self._approaches[assignment.key] = made
+
+    def recall(self, key: ResourceKey) -> None:
+        """Drop what was found out ahead of a run that this replica will not begin."""
+        self._scouts.recall(key)
+
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
         """Make the sandbox ready for the agent."""
-        async with ahead(self._follower.keep_fresh(assignment)):
-            at_home = partial(self._follower.lodge, assignment)
-            return await prepare(assignment, self._outside, self._scouts, at_home)
+        approach = self._approaches.pop(assignment.key, None)
+        if approach is not None and not approach.is_fresh(assignment.sandbox_id):
+            approach.give_up()
+            approach = None
+        approach = approach or Approach(assignment, self._outside, self._scouts)
+        try:
+            async with ahead(self._follower.keep_fresh(assignment)):
+                found = await prepare(assignment, self._outside, approach)
+                if isinstance(found, Preparation):
+                    self._follower.expect(assignment, (await approach.health).home)
+                return found
+        finally:
+            approach.give_up()
+            await approach.ended()
 
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
@@ -86,14 +108,26 @@ class Crew:
 
     async def rescue(self, assignment: Assignment) -> Rescued:
         """Kill what is left of the agent and save its work."""
-        limit = self._outside.timings.work_hold.total_seconds()
+        limit = time_to_save(assignment.resource, self._outside.timings).total_seconds()
         try:
             async with asyncio.timeout(limit):
-                with suppress(CallError):
-                    await self._follower.kill(assignment)
+                if assignment.run.change_totals is None:
+                    # What was collected was left by an agent that is dead.
+                    with suppress(CallError):
+                        await self._follower.kill(assignment)
                 return await self._publisher.rescue(assignment)
         except TimeoutError:
             raise Unavailable(f"the work could not be saved within {limit:g} s") from None
+
+    async def salvage(self, assignment: Assignment) -> Rescued:
+        """Save the work of a run that goes on elsewhere, if its sandbox still answers."""
+        limit = self._outside.timings.probe_timeout.total_seconds()
+        try:
+            async with asyncio.timeout(limit):
+                await self._outside.toolbox.home(assignment.sandbox_id)
+        except TimeoutError:
+            raise Unavailable(f"the sandbox did not answer within {limit:g} s") from None
+        return await self.rescue(assignment)
 
     async def tell(self, assignment: Assignment) -> Comment | None:
         """Write the one comment on the issue."""
@@ -106,6 +140,8 @@ class Crew:
 
     def forget(self, key: ResourceKey) -> None:
         """Drop what is remembered of a resource."""
+        if key in self._approaches:
+            self._approaches.pop(key).give_up()
         self._follower.forget(key)
         self._collector.forget(key)
         self._publisher.forget(key)

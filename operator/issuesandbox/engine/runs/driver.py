@@ -14,7 +14,7 @@ from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import RunPhase
 from issuesandbox.domain.runs import chapters
 from issuesandbox.domain.runs.limits import RunLimits
-from issuesandbox.domain.runs.moves import Move, Scene, next_move
+from issuesandbox.domain.runs.moves import Move, Scene, is_to_be_salvaged, next_move
 from issuesandbox.domain.timings import Timings
 from issuesandbox.domain.wanted import Turn
 from issuesandbox.engine.runs.assignment import Assignment
@@ -45,7 +45,7 @@ class RunDriver:
         self._steps = steps
         errands, switches = Errands(wake), switches or Switches()
         # News ride on the next write, whenever that is: they are worth no pass of their own.
-        self._news = News(steps, Errands(lambda _: None), timings.comment_refresh)
+        self._news = News(steps, Errands(lambda _: None), timings)
         onward = Onward(steps, errands, timings, defaults, switches)
         endings = Endings(steps, errands, timings, defaults, switches)
         self._movers = (onward, endings)
@@ -109,6 +109,11 @@ class RunDriver:
         if next_move(scene) in (Move.NOTE_STOP, Move.KILL):
             self._endings.kill(key, scene)
 
+    def salvage(self, key: ResourceKey, scene: Scene) -> Progress | None:
+        """Save the work in a sandbox that is given up, once; None where there is none to save."""
+        scene = replace(scene, debounce=self._debounce)
+        return self._endings.salvage(key, scene) if is_to_be_salvaged(scene) else None
+
     def may_be_left(self, key: ResourceKey, scene: Scene) -> bool:
         """Tell whether a sandbox can be left behind: no agent of ours goes on in it."""
         kills = next_move(scene) in (Move.NOTE_STOP, Move.KILL)
@@ -135,3 +140,5 @@ class RunDriver:
         """Leave a resource alone: it is gone, or another replica acts for it."""
         self._endings.drop(key)
         self._news.drop(key)
+        # Not when a run begins: that is what it was found out for.
+        self._steps.recall(key)

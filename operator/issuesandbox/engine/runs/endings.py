@@ -8,15 +8,21 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
+from issuesandbox.api.spec_cleanup import SaveWork
 from issuesandbox.api.status import Comment, Status
 from issuesandbox.api.status_run import Outcome, RunPhase
 from issuesandbox.domain.runs import chapters
-from issuesandbox.domain.runs.chapters import Ending
+from issuesandbox.domain.runs.chapters import WORKSPACE_LOST, Ending
 from issuesandbox.domain.runs.limits import overdue
 from issuesandbox.domain.runs.moves import Scene
+from issuesandbox.domain.runs.rescue import Patience
+from issuesandbox.domain.situation import growing
+from issuesandbox.engine.runs.errands import Found
 from issuesandbox.engine.runs.following import SURVIVES
 from issuesandbox.engine.runs.mover import Mover, Progress
 from issuesandbox.engine.runs.patience import FINAL
+from issuesandbox.engine.runs.saving import PAUSED
+from issuesandbox.engine.runs.steps import Rescued
 from issuesandbox.ports.errors import CallError, Invalid
 from issuesandbox.ports.resources import EventNote, ResourceKey
 
@@ -107,32 +113,76 @@ class Endings(Mover):
         return self._over(status, ending, RunPhase.FINALIZING, scene.now)
 
     def rescue(self, key: ResourceKey, scene: Scene) -> Progress:
-        """Save what a run that ended badly left in its sandbox, for a moment only."""
+        """Save what a run that ended badly left in its sandbox, for as long as that may take."""
         status, run = scene.resource.status, scene.run
         assert run is not None, "only a run that began leaves work"
-        at_stake = run.parent is not None and run.agent_started_at is not None
-        over = scene.now - (run.finished_at or scene.now) >= self._timings.work_hold
-        unreachable = scene.sandbox_id is None and scene.still and not scene.returning
-        if unreachable or not at_stake:
+        if run.parent is None or run.agent_started_at is None:
             return Progress(chapters.finalizing(self._as_heard(key, scene)), timedelta(0))
+        # A deletion changes where work may go.
+        tag = f"rescue {run.id} {scene.deleting}"
+        unreachable = scene.sandbox_id is None and scene.still and not scene.returning
+        if unreachable and not self._errands.has(key, tag):
+            return self._lost(key, scene, status, "its sandbox does not run any more")
         sandbox_id = scene.sandbox_id or (status.sandbox and status.sandbox.id) or ""
         assignment = self._assignment(key, scene, sandbox_id)
-        tag = f"rescue {run.id}"
         found = self._errands.ask(key, tag, lambda: self._steps.rescue(assignment))
         if found is None:
             return Progress(status, self._timings.settle_check)
-        if found.failure is not None and not isinstance(found.failure, Invalid):
-            self._errands.drop(key)
-            # However late this replica came, it has tried once.
-            given_up = Progress(chapters.finalizing(self._as_heard(key, scene)), timedelta(0))
-            return given_up if over else self._again(status, found)
-        if found.value is not None:
-            status = chapters.harvested(status, found.value.harvest, scene.now)
-            if found.value.saved is not None:
-                status = chapters.saved(status, found.value.saved)
-        elif found.failure is not None and found.failure.code == SURVIVES:
-            status = chapters.doubted(status, SURVIVES, str(found.failure), scene.now)
+        rescued = found.value or Rescued(failure=found.failure)
+        if rescued.harvest is not None:
+            status = chapters.harvested(status, rescued.harvest, scene.now)
+        if rescued.failure is not None:
+            return self._unsaved(key, scene, status, rescued.failure)
+        if rescued.saved is not None:
+            status = chapters.saved(status, rescued.saved)
         return Progress(chapters.finalizing(status), timedelta(0))
+
+    def salvage(self, key: ResourceKey, scene: Scene) -> Progress | None:
+        """Save what lies in a sandbox that is given up during its run, in one try; None: go on."""
+        status, run = scene.resource.status, scene.run
+        assert run is not None, "only a run that began leaves work"
+        sandbox_id = (status.sandbox and status.sandbox.id) or ""
+        assignment = self._assignment(key, scene, sandbox_id)
+        tag = f"salvage {run.id} {run.attempt}"
+        found = self._errands.ask(key, tag, lambda: self._steps.salvage(assignment))
+        if found is None:
+            return Progress(status, self._timings.settle_check)
+        saved = found.value.saved if found.value is not None else None
+        if saved is None:
+            # Whatever it was, the run needs another sandbox.
+            return None
+        words = f"The work of run {run.id} in sandbox {sandbox_id} was saved in {saved.ref}."
+        return Progress(chapters.saved(status, saved), None, EventNote("WorkSaved", words))
+
+    def _unsaved(
+        self, key: ResourceKey, scene: Scene, status: Status, failure: CallError
+    ) -> Progress:
+        """Come again to save work, or give it up."""
+        if failure.code == SURVIVES:
+            status = chapters.doubted(status, SURVIVES, str(failure), scene.now)
+        patience = Patience.of(scene.resource, self._timings, scene.now)
+        waits = failure.code == PAUSED and not scene.deleting
+        # However late this replica came, it has tried once.
+        if isinstance(failure, Invalid) or (scene.now >= patience.until and not waits):
+            return self._lost(key, scene, status, str(failure))
+        self._errands.drop(key)
+        tried_for = scene.now - patience.began
+        pause = growing(tried_for, self._timings.settle_check, self._timings.work_hold / 3)
+        again = self._again(status, Found(failure=failure), pause)
+        # In time for the patch that is the last resort.
+        left = max(patience.branch_until - scene.now, self._timings.settle_check)
+        return replace(again, next_check=min(again.next_check or left, left))
+
+    def _lost(self, key: ResourceKey, scene: Scene, status: Status, why: str) -> Progress:
+        """Write down and tell that work was not saved, where it was to be."""
+        scene = replace(scene, resource=scene.resource.model_copy(update={"status": status}))
+        status, run = self._as_heard(key, scene), scene.run
+        assert run is not None, "only a run that began leaves work"
+        if scene.recovery.save_work is SaveWork.OFF:
+            return Progress(chapters.finalizing(status), timedelta(0))
+        words = f"The work of run {run.id} was not saved: {why}. It goes with its sandbox."
+        note = EventNote(WORKSPACE_LOST, words, warning=True)
+        return Progress(chapters.lost(status, words, scene.now), timedelta(0), note)
 
     def tell(self, key: ResourceKey, scene: Scene) -> Progress:
         """Tell the issue how the run ended, and finish it."""

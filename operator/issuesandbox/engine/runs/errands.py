@@ -19,6 +19,9 @@ from issuesandbox.ports.resources import ResourceKey
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
+UNEXPECTED = "Unexpected"
+"""The code of a failure that is an error of our own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
@@ -70,6 +73,11 @@ class Errands:
         found: Found[Any] = errand.task.result()
         return found
 
+    def has(self, key: ResourceKey, tag: str) -> bool:
+        """Tell whether the errand with this tag is under way, or has ended and is not dropped."""
+        errand = self._errands.get(key)
+        return errand is not None and errand.tag == tag
+
     def drop(self, key: ResourceKey) -> None:
         """End whatever is under way, and forget what was found."""
         errand = self._errands.pop(key, None)
@@ -93,7 +101,8 @@ class Errands:
             return Found(failure=error)
         except Exception:
             logger.exception("errand failed", extra={"resource": str(key)})
-            return Found(failure=Unavailable("an unexpected error; see the operator's log"))
+            text = "an unexpected error; see the operator's log"
+            return Found(failure=Unavailable(text, code=UNEXPECTED))
         finally:
             # The task is done only after this frame: wake a moment later.
             asyncio.get_running_loop().call_soon(self._wake, key)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
 from typing import Any
 
+from issuesandbox.api.spec_agent import AgentProfile
 from issuesandbox.api.status_run import Outcome
 from issuesandbox.domain.agents.facts import AgentFacts
 from issuesandbox.domain.agents.stream import StreamReader
 from issuesandbox.domain.agents.verdict import judge
 from issuesandbox.domain.comment import Activity
-from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending, Harvest
 from issuesandbox.domain.supervision import (
     CHANGED,
@@ -39,50 +38,30 @@ from issuesandbox.engine.runs.agents import (
     limits_of,
 )
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.beside import Beside
+from issuesandbox.engine.runs.beside import Beside, unattended
 from issuesandbox.engine.runs.live_log import LiveLog
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.steps import AgentEnd, Signs
 from issuesandbox.engine.runs.warden import Warden
+from issuesandbox.engine.runs.watch import Watch
 from issuesandbox.ports.errors import CallError, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 
+# What is shown of an agent's last words, in characters.
+_SHOWN = 350
 # More than an agent prints in one tick, unless it prints without end.
 _MOST = 512 * 1024
 # The reason of a run whose agent could not be killed for sure.
 SURVIVES = "AgentSurvives"
-_OUTCOMES = {
-    EndedBy.INACTIVITY: Outcome.TIMED_OUT,
-    EndedBy.AGENT: Outcome.TIMED_OUT,
-    EndedBy.RUN: Outcome.TIMED_OUT,
-    EndedBy.STOP: Outcome.CANCELLED,
-}
 
 
-@dataclass(slots=True)
-class Watch:
-    """What is known of an agent that runs."""
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """An agent that is about to be started, and its environment, which is used only while new."""
 
     run_id: str
-    reader: StreamReader
-    offset: int = 0
-    started_at: datetime | None = None
-    last_output_at: datetime | None = None
-    redactor: Redactor = field(default_factory=Redactor)
-    missed: bool = False
-    """The supervisor was not there at the last look."""
-    complete: bool = False
-    """The agent has ended, and all that it printed was read."""
-
-    def take(self, pulse: Pulse, now: datetime) -> None:
-        """Learn from one look."""
-        if pulse.chunk:
-            self.reader.feed(pulse.chunk, pulse.chunk_offset)
-        self.offset = pulse.next_offset(self.offset)
-        self.complete = pulse.state is RunState.ENDED and self.offset >= pulse.size
-        if pulse.state is not RunState.ABSENT:
-            self.started_at = self.started_at or now - timedelta(seconds=pulse.started_ago)
-            self.last_output_at = now - timedelta(seconds=pulse.silent_for)
+    until: float
+    environment: asyncio.Task[Mapping[str, str]]
 
 
 class Follower(Warden):
@@ -94,12 +73,15 @@ class Follower(Warden):
         super().__init__(outside)
         self._on_fresh = on_fresh
         self._watches: dict[ResourceKey, Watch] = {}
+        self._expected: dict[ResourceKey, _Expected] = {}
         self._log = LiveLog(outside)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop what is known of a resource's agent."""
         super().forget(key)
         self._watches.pop(key, None)
+        if key in self._expected:
+            self._expected.pop(key).environment.cancel()
         self._log.forget(key)
 
     def signs(self, key: ResourceKey) -> Signs | None:
@@ -149,11 +131,33 @@ class Follower(Warden):
         watch.redactor = watch.redactor.with_secrets(values)
         return watch
 
+    def expect(self, assignment: Assignment, home: str) -> None:
+        """Get to know that an agent is about to be started; begin to read its environment."""
+        self.lodge(assignment, home)
+        reading = unattended(environment_of(assignment, self._outside))
+        until = self._outside.clock.monotonic() + self._outside.timings.scout_use.total_seconds()
+        self._expected[assignment.key] = _Expected(assignment.run.id, until, reading)
+
+    async def _environment(self, assignment: Assignment) -> Mapping[str, str]:
+        expected, now = self._expected.pop(assignment.key, None), self._outside.clock.monotonic()
+        if expected is not None and expected.run_id == assignment.run.id and now < expected.until:
+            return await expected.environment
+        return await environment_of(assignment, self._outside)
+
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
+        try:
+            return await self._followed(assignment)
+        except CallError:
+            end = self._unheard(assignment)
+            if end is None:
+                raise
+            return end
+
+    async def _followed(self, assignment: Assignment) -> AgentEnd:
         paths = await self.paths(assignment)
         if assignment.run.agent_started_at is None:
-            secrets = await environment_of(assignment, self._outside)
+            secrets = await self._environment(assignment)
             watch = await self.informed_watch(assignment, secrets)
             pulse = await self._start(assignment, paths, secrets)
             watch.take(pulse, self._outside.clock.now())
@@ -243,16 +247,23 @@ class Follower(Warden):
             ending = Ending(Outcome.FAILED, "SupervisorLost", words)
             return AgentEnd(None, words, ending, sure=False)
         if pulse.state is not RunState.ENDED:
-            over = self._overdue(assignment, watch) or _refused(facts)
-            if over is None:
-                return None
-            # The outcome is written first; whoever saves the work then kills the agent.
-            return AgentEnd(None, over.message or "", over, sure=False)
+            return self._overdue(assignment, watch) or _refused(facts)
         if not watch.complete:
             await self._read_on(assignment, paths, watch)
-        return _end_of(pulse, watch)
+        return _end_of(assignment, pulse, watch)
 
-    def _overdue(self, assignment: Assignment, watch: Watch) -> Ending | None:
+    def _unheard(self, assignment: Assignment) -> AgentEnd | None:
+        """Return the end of an agent that is over its limit in a sandbox that does not answer.
+
+        It may be the agent that lets nobody ask. One call that failed proves nothing: what ended
+        in time while nobody looked is still found.
+        """
+        watch, now = self.watch(assignment), self._outside.clock.now()
+        watch.unheard_since = watch.unheard_since or now
+        patient = now - watch.unheard_since < self._outside.timings.agent_grace
+        return None if patient else self._overdue(assignment, watch)
+
+    def _overdue(self, assignment: Assignment, watch: Watch) -> AgentEnd | None:
         """Return the end of an agent that outlived its limit: it may have changed the file."""
         started = assignment.run.agent_started_at or watch.started_at
         if started is None or not assignment.flags.authoritative_timeout:
@@ -261,7 +272,7 @@ class Follower(Warden):
         if self._outside.clock.now() - started < limit:
             return None
         words = "The agent ran for longer than limits.agent although its supervisor was to end it."
-        return Ending(Outcome.TIMED_OUT, "AgentTimeout", words)
+        return _unfinished(Ending(Outcome.TIMED_OUT, "AgentTimeout", words))
 
     async def facts(self, assignment: Assignment) -> AgentFacts:
         """Return what the agent said, read again where another replica had followed it."""
@@ -278,24 +289,41 @@ class Follower(Warden):
                 return
 
 
-def _refused(facts: AgentFacts) -> Ending | None:
+def _refused(facts: AgentFacts) -> AgentEnd | None:
     if not facts.unauthorized:
         return None
     words = "The model refuses the key: check the Secret of the agent."
-    return Ending(Outcome.FAILED, "AgentUnauthorized", words)
+    return _unfinished(Ending(Outcome.FAILED, "AgentUnauthorized", words))
 
 
-def _end_of(pulse: Pulse, watch: Watch) -> AgentEnd:
-    verdict = judge(watch.reader.facts, pulse.exit_code, pulse.ended_by)
+def _unfinished(ending: Ending) -> AgentEnd:
+    # The outcome is written first; whoever saves the work then kills the agent.
+    return AgentEnd(None, ending.message or "", ending, sure=False)
+
+
+def _end_of(assignment: Assignment, pulse: Pulse, watch: Watch) -> AgentEnd:
+    # An agent may write down a stop that nobody asked for.
+    forged = pulse.ended_by is EndedBy.STOP and not assignment.stop_asked
+    ended_by = None if forged else pulse.ended_by
+    verdict = judge(watch.reader.facts, pulse.exit_code, ended_by)
     # The agent's last words may hold anything that it could read.
-    words = watch.redactor.redact(verdict.message)
-    sure, session_id = not pulse.survivors, watch.reader.facts.session_id
+    words = watch.redactor.redact(verdict.message)[:_SHOWN]
+    sure, session_id = not pulse.survivors, _session(assignment, watch)
     if verdict.ok and sure:
         return AgentEnd(pulse.exit_code, words, session_id=session_id)
     if verdict.ok:
         words = f"{pulse.survivors} processes of the agent could not be killed."
         ending = Ending(Outcome.FAILED, SURVIVES, words)
         return AgentEnd(pulse.exit_code, words, ending, sure=False, session_id=session_id)
-    outcome = _OUTCOMES[pulse.ended_by] if pulse.ended_by is not None else Outcome.FAILED
-    ending = Ending(outcome, verdict.reason, words)
+    ending = Ending(verdict.outcome, verdict.reason, words)
     return AgentEnd(pulse.exit_code, words, ending, sure, session_id)
+
+
+def _session(assignment: Assignment, watch: Watch) -> str | None:
+    """Return the session that the agent named, if it is the one who names it and it is no secret.
+
+    Whatever an agent prints may hold its key, and this goes into the status as it is.
+    """
+    named = watch.reader.facts.session_id
+    chosen = agent_of(assignment).profile is AgentProfile.CLAUDE
+    return None if named is None or chosen or not watch.redactor.keeps(named) else named

@@ -8,17 +8,21 @@ from datetime import timedelta
 from uuid import uuid4
 
 from issuesandbox.api.spec import DesiredState
+from issuesandbox.api.status import Status
 from issuesandbox.api.status_run import Outcome, RunPhase
 from issuesandbox.domain.cleanup import PUBLISH_DISABLED
 from issuesandbox.domain.runs import chapters
-from issuesandbox.domain.runs.chapters import Ending, Harvest
+from issuesandbox.domain.runs.chapters import WORKSPACE_LOST, Ending, Harvest
 from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.runs.origin import Origin, origin
+from issuesandbox.domain.runs.rescue import is_saved
+from issuesandbox.domain.situation import growing
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.errands import Found
+from issuesandbox.engine.runs.errands import UNEXPECTED, Found
 from issuesandbox.engine.runs.following import SURVIVES
 from issuesandbox.engine.runs.mover import Mover, Progress
 from issuesandbox.engine.runs.probing import MUTE
+from issuesandbox.ports.errors import CallError
 from issuesandbox.ports.resources import EventNote, ResourceKey
 
 logger = logging.getLogger(__name__)
@@ -35,6 +39,8 @@ class Onward(Mover):
         resource, run_id = scene.resource, uuid4().hex[:12]
         status = chapters.begin(resource, run_id, scene.attempt, self._limits(resource), scene.now)
         self._switches.began(key.uid, run_id)
+        begun = replace(scene, resource=resource.model_copy(update={"status": status}))
+        self._steps.approach(self._assignment(key, begun, scene.sandbox_id or ""))
         came_by = origin(resource.status, scene.attempt)
         _log_lookup(key, scene, run_id, came_by)
         words = f"Run {run_id} begins; its sandbox {scene.sandbox_id} was {came_by}."
@@ -47,10 +53,10 @@ class Onward(Mover):
         assert run is not None, "only a run that began can begin again"
         status = chapters.start_over(scene.resource.status, scene.attempt)
         _log_lookup(key, scene, run.id, Origin.RECREATED)
-        if run.agent_started_at is None:
+        if run.agent_started_at is None or is_saved(run):
             return Progress(status, timedelta(0))
-        words = "The sandbox of the run was lost with its work; the run begins again."
-        return Progress(status, timedelta(0), EventNote("WorkspaceLost", words, warning=True))
+        words = f"The sandbox of run {run.id} was lost with its work; the run begins again."
+        return Progress(status, timedelta(0), EventNote(WORKSPACE_LOST, words, warning=True))
 
     def try_again(self, key: ResourceKey, scene: Scene) -> Progress:
         """Have the sandbox started that was stopped because it did not answer."""
@@ -161,20 +167,44 @@ class Onward(Mover):
         assert push is not None, "only a decided push is sent"
         if found.value is None:
             self._errands.drop(key)
-            if now - push.at < self._timings.work_hold:
+            # Whoever pushes knows when to give up; only an error of our own would go on for ever.
+            ours = found.failure is not None and found.failure.code == UNEXPECTED
+            if not ours or now - push.at < self._timings.work_hold:
                 return self._again(status, found)
             ending = Ending(Outcome.FAILED, "PublishFailed", str(found.failure))
             return self._over(status, ending, _after_no_push(scene), now)
         result = found.value
         if result.pushed:
             status = chapters.pushed(status, now)
+        if result.ending is None:
+            self._errands.drop(key)
+            return self._unproposed(status, result.setback, scene)
         if result.saved is not None:
             status = chapters.saved(status, result.saved)
         if result.pull is not None:
             status = chapters.proposed(status, result.pull, now)
+        elif result.ending.outcome is Outcome.SUCCEEDED:
+            status = chapters.delivered(status, now)
         safe = result.pushed or result.saved is not None
         phase = RunPhase.FINALIZING if safe else _after_no_push(scene)
         return self._over(status, result.ending, phase, now)
+
+    def _unproposed(self, status: Status, setback: CallError | None, scene: Scene) -> Progress:
+        """Come again for the pull request; the branch is pushed and needs no sandbox any more."""
+        run, now, shortest = status.run, scene.now, self._timings.settle_check
+        assert run is not None, "only a run is published"
+        assert run.publish is not None, "only a decided push is proposed"
+        confirmed = run.publish.confirmed_at or now
+        pause = growing(now - confirmed, shortest, self._timings.unknown_check)
+        asked = setback.retry_after if setback is not None else None
+        pause = max(pause, timedelta(seconds=asked or 0))
+        if run.deadlines is not None and run.deadlines.run is not None:
+            # The last try is made at the end of the run.
+            pause = min(pause, max(run.deadlines.run - now, shortest))
+        if scene.run is not None and scene.run.publish == run.publish:
+            return Progress(status, pause)
+        words = f"Branch {run.branch} is pushed, but there is no pull request yet: {setback}"
+        return Progress(status, pause, EventNote("PullRequestDelayed", words, warning=True))
 
 
 def _after_no_push(scene: Scene) -> RunPhase:

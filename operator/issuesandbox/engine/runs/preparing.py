@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from uuid import NAMESPACE_URL, uuid4, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from issuesandbox.api.status_run import Outcome, Parent
 from issuesandbox.domain import numbers
 from issuesandbox.domain.agents.launch import Launch
 from issuesandbox.domain.collection import SYSTEM_PATH
 from issuesandbox.domain.prompt import issue_text, sentence
+from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending, Preparation
 from issuesandbox.domain.supervision import RunPaths, kill_command, quoted, supervisor_file
-from issuesandbox.engine.runs.agents import launch_of, resumable
+from issuesandbox.engine.runs.agents import hidden_values, launch_of, resumable
+from issuesandbox.engine.runs.approach import Approach
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.outside import Outside
-from issuesandbox.engine.runs.probing import probe, unprobed
-from issuesandbox.engine.runs.scouting import Scouts
+from issuesandbox.engine.runs.probing import Health
 from issuesandbox.engine.runs.setting_up import set_up
-from issuesandbox.engine.runs.sources import Hopeless, Source
+from issuesandbox.engine.runs.sources import COMMIT, Hopeless
 from issuesandbox.engine.runs.warden import programs
-from issuesandbox.ports.errors import Conflict, Denied, Invalid, NotFound, Unavailable
-from issuesandbox.ports.toolbox import TOO_SLOW, Clone
+from issuesandbox.ports.errors import Unavailable
+from issuesandbox.ports.toolbox import TOO_SLOW
 
 _GIT = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
 # A clone that is this old belongs to nobody any more.
@@ -38,33 +39,27 @@ _CLEAN_ENV = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
 async def prepare(
-    assignment: Assignment, outside: Outside, scouts: Scouts, at_home: Callable[[str], None]
+    assignment: Assignment, outside: Outside, approach: Approach
 ) -> Preparation | Ending:
-    """Make the sandbox ready for the agent; an `Ending` if that can never work.
-
-    `at_home` gets to know the sandbox's home directory.
-    """
+    """Make the sandbox ready for the agent; an `Ending` if that can never work."""
     try:
-        return await _prepare(assignment, outside, scouts, at_home)
+        return await _prepare(assignment, outside, approach)
     except Hopeless as error:
         return error.ending
 
 
-async def _prepare(
-    assignment: Assignment, outside: Outside, scouts: Scouts, at_home: Callable[[str], None]
-) -> Preparation:
+async def _prepare(assignment: Assignment, outside: Outside, approach: Approach) -> Preparation:
     # GitHub and the sandbox are asked side by side; what GitHub refuses is told first.
-    async with ahead(_checked_in(assignment, outside)) as checked_in:
-        scouted = await scouts.report(assignment)
-        paths, session_id = await checked_in
-    at_home(paths.home)
+    scouted = await approach.scouted
+    paths = await _checked_in(assignment, outside, await approach.health)
+    session_id = await _session(assignment, outside, paths)
     asked, source = assignment.asked, scouted.source
     text = issue_text(scouted.facts, prompt=asked.prompt or "", template=asked.prompt_template)
     launch = launch_of(assignment, paths, session_id)
     files = {paths.issue: text.encode(), paths.prompt: sentence(paths).encode()}
     files |= {**launch.files, **programs(paths)}
     async with ahead(_check_agent(assignment, outside, launch)) as checked:
-        commit = await _furnished(assignment, outside, paths, source, (files, checked))
+        commit = await _furnished(assignment, outside, paths, files, (approach.cloned, checked))
     return Preparation(
         parent=Parent(commit=commit, ref=source.checkout, branch_existed=source.branch_existed),
         branch=source.branch,
@@ -77,35 +72,32 @@ async def _furnished(
     assignment: Assignment,
     outside: Outside,
     paths: RunPaths,
-    source: Source,
-    rest: tuple[Mapping[str, bytes], asyncio.Task[None]],
+    files: Mapping[str, bytes],
+    under_way: tuple[asyncio.Task[str], asyncio.Task[None]],
 ) -> str:
-    """Clone, set up and upload, with the agent's check beside it; return the commit."""
-    files, checked = rest
+    """Move into the clone, set up and upload, with the check beside it; return the commit."""
+    cloned, checked = under_way
     upload = outside.toolbox.upload
-    async with ahead(_clone(assignment, outside, paths, source)) as cloned:
+    async with ahead(_moved_in(assignment, outside, paths, cloned)) as moved_in:
         if not assignment.asked.setup:
             async with ahead(upload(assignment.sandbox_id, files)) as uploaded:
                 await checked
                 await uploaded
-                return await cloned
+                return await moved_in
         await checked
-        commit = await cloned
+        commit = await moved_in
     await set_up(assignment, outside, paths)
     # Only now, so that no command of the setup finds anything to change.
     await upload(assignment.sandbox_id, files)
     return commit
 
 
-async def _checked_in(assignment: Assignment, outside: Outside) -> tuple[RunPaths, str]:
-    """Make sure that the sandbox answers and has git; return its paths and the session."""
-    ask = probe if assignment.flags.health_probe else unprobed
-    health = await ask(assignment.sandbox_id, outside)
+async def _checked_in(assignment: Assignment, outside: Outside, health: Health) -> RunPaths:
+    """Make sure that the sandbox has git, and that nothing of an earlier run is left in it."""
     if not health.has_git:
         raise Hopeless("GitMissing", "The sandbox has no git: use a snapshot that has it.")
-    paths = RunPaths(health.home, assignment.run.id)
     await _end_the_last(assignment, outside, health.home)
-    return paths, await _session(assignment, outside, paths)
+    return RunPaths(health.home, assignment.run.id)
 
 
 async def _end_the_last(assignment: Assignment, outside: Outside, home: str) -> None:
@@ -166,27 +158,11 @@ async def _check_agent(assignment: Assignment, outside: Outside, launch: Launch)
     )
 
 
-async def _clone(assignment: Assignment, outside: Outside, paths: RunPaths, source: Source) -> str:
-    fresh = f"{paths.home}/work.{uuid4().hex[:8]}"
-    credential = source.credential
-    order = Clone(
-        url=source.url,
-        path=fresh,
-        branch=source.checkout,
-        commit=source.commit,
-        username=credential.username if credential is not None else None,
-        password=credential.value if credential is not None else None,
-    )
-    outside.check_charge(assignment)
-    seconds = outside.timings.clone_timeout.total_seconds()
-    try:
-        await outside.toolbox.clone(assignment.sandbox_id, order, seconds=seconds)
-    except NotFound as error:
-        raise Hopeless("RepositoryNotFound", f"Nothing to clone: {error}") from None
-    except Denied as error:
-        raise Hopeless("RepositoryDenied", f"The clone was refused: {error}") from None
-    except (Invalid, Conflict) as error:
-        raise Hopeless("CloneFailed", f"The clone failed: {error}") from None
+async def _moved_in(
+    assignment: Assignment, outside: Outside, paths: RunPaths, cloned: asyncio.Task[str]
+) -> str:
+    """Put the clone in its place once it is there; return its commit."""
+    fresh = await cloned
     outside.check_charge(assignment)
     done = await outside.toolbox.execute(
         assignment.sandbox_id,
@@ -195,8 +171,10 @@ async def _clone(assignment: Assignment, outside: Outside, paths: RunPaths, sour
         env=_CLEAN_ENV,
     )
     commit = done.output.strip().rpartition("\n")[2]
-    if done.exit_code != 0 or len(commit) < 40:
-        raise Hopeless("CloneFailed", f"The clone cannot be used: {done.output.strip()[-300:]}")
+    if done.exit_code != 0 or not COMMIT.fullmatch(commit):
+        hide = Redactor(await hidden_values(assignment, outside))
+        said = hide.redact(done.output).strip()[-300:]
+        raise Hopeless("CloneFailed", f"The clone cannot be used: {said}")
     return commit
 
 
@@ -205,28 +183,37 @@ def move_in(paths: RunPaths, fresh: str) -> str:
 
     What an earlier run left beside the tracked files, such as installed packages, stays; its
     `.git` does not, since the agent could write into it. Two operators may prepare the same run:
-    the second one takes what the first one put there.
+    the second one takes what the first one put there. The run waits for it, so a program is only
+    started where there is something for it to do.
     """
     work, new, fence = (quoted(each) for each in (paths.work, fresh, paths.run))
-    done, lock = quoted(f"{paths.inputs}/parent"), quoted(f"{paths.inputs}/moving")
+    inputs, done, lock = (quoted(f"{paths.inputs}{each}") for each in ("", "/parent", "/moving"))
+    others = f"{quoted(paths.home)}/work.*"
     old = f"{quoted(paths.home)} -maxdepth 1 -name 'work.*' -mmin +{_STALE_MINUTES}"
     return (
         # The agent of an earlier run may have put programs of its own into a folder of the PATH.
         f'PATH={SYSTEM_PATH}:"$PATH"; set -e; [ ! -e {fence} ]; '
-        f"mkdir -p {quoted(paths.inputs)}; "
+        f"[ -d {inputs} ] || mkdir -p {inputs}; "
         # The lock names its holder, so that one who died does not hold it.
         f"until ln -s $$ {lock} 2>/dev/null; do "
         f'kill -0 "$(readlink {lock})" 2>/dev/null || rm -f {lock}; sleep 1; done; '
         f"trap {quoted(f'rm -f {lock}')} EXIT; "
         f"if [ ! -s {done} ]; then "
         # An agent may have left a link there: git would clean whatever it points to.
-        f"if [ -L {work} ] || [ ! -d {work} ]; then rm -f {work}; fi; "
+        f"if [ -L {work} ] || {{ [ -e {work} ] && [ ! -d {work} ]; }}; then rm -f {work}; fi; "
         f"if [ -d {work} ] && rm -rf {work}/.git && mv {new}/.git {work}/.git && "
         f"{_GIT} -C {work} reset -q --hard && {_GIT} -C {work} clean -fdq; then :; else "
         # Or files that nobody can remove: the whole tree is put aside then.
         f"if [ -d {work} ]; then [ -d {new}/.git ] || mv {work}/.git {new}/.git; "
         f"mv {work} {new}.old; fi; mv {new} {work}; fi; "
-        f"{_GIT} -C {work} rev-parse HEAD >{done}.new; mv {done}.new {done}; fi; "
-        f"[ ! -e {new} ] || rm -rf {new}; find {old} -exec rm -rf {{}} + 2>/dev/null || :; "
+        # Where git keeps it in a fresh clone, else git is asked.
+        f"read -r REPLY <{work}/.git/HEAD; "
+        f'case "$REPLY" in ref:*) read -r REPLY <{work}/.git/"${{REPLY#ref: }}" || REPLY=;; esac; '
+        f'[ ${{#REPLY}} = 40 ] || REPLY="$({_GIT} -C {work} rev-parse HEAD)"; '
+        # In one piece, or not at all.
+        f'echo "$REPLY" >{done}; fi; '
+        f"[ ! -e {new} ] || rm -rf {new}; "
+        f'for REPLY in {others}; do [ ! -e "$REPLY" ] || find {old} -exec rm -rf {{}} + '
+        f"2>/dev/null || :; break; done; "
         f'read -r REPLY <{done}; echo "$REPLY"'
     )

@@ -6,6 +6,7 @@ Asked before a run uses a sandbox, for a few seconds only. What a miss means is 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from issuesandbox.domain import numbers
@@ -27,10 +28,13 @@ class Health:
     has_git: bool
 
 
-async def probe(sandbox_id: str, outside: Outside) -> Health:
+async def probe(
+    sandbox_id: str, outside: Outside, at_home: Callable[[str], None] = lambda _: None
+) -> Health:
     """Run a trivial command; `Unavailable` with the code `MUTE` if nobody answers in time.
 
     A sandbox that was started just now may need a moment, so it is asked until the time is up.
+    `at_home` gets to know the home directory as soon as it is known.
     """
     limit = outside.timings.probe_timeout.total_seconds()
     pause = min(limit / 5, outside.timings.settle_check.total_seconds())
@@ -39,7 +43,7 @@ async def probe(sandbox_id: str, outside: Outside) -> Health:
         async with asyncio.timeout(limit):
             while True:
                 try:
-                    health = await _ask(sandbox_id, outside, limit)
+                    health = await _ask(sandbox_id, outside, limit, at_home)
                     outside.books.tally.count(numbers.PROBES, "healthy")
                     return health
                 except Unavailable as error:
@@ -53,13 +57,17 @@ async def probe(sandbox_id: str, outside: Outside) -> Health:
         raise Unavailable(f"{text}: {last}" if last else text, code=MUTE) from None
 
 
-async def unprobed(sandbox_id: str, outside: Outside) -> Health:
+async def unprobed(sandbox_id: str, outside: Outside, at_home: Callable[[str], None]) -> Health:
     """Take for granted that the sandbox works, as before there were probes."""
-    return await _ask(sandbox_id, outside, outside.timings.toolbox_timeout.total_seconds())
+    limit = outside.timings.toolbox_timeout.total_seconds()
+    return await _ask(sandbox_id, outside, limit, at_home)
 
 
-async def _ask(sandbox_id: str, outside: Outside, limit: float) -> Health:
+async def _ask(
+    sandbox_id: str, outside: Outside, limit: float, at_home: Callable[[str], None]
+) -> Health:
     tools = "command -v git >/dev/null && command -v sh >/dev/null"
     async with ahead(outside.toolbox.execute(sandbox_id, tools, seconds=limit)) as done:
         home = await outside.toolbox.home(sandbox_id)
+        at_home(home)
         return Health(home, (await done).exit_code == 0)

@@ -10,16 +10,23 @@ from issuesandbox.domain.runs.moves import Scene
 from issuesandbox.domain.sandbox import SandboxView
 from issuesandbox.domain.situation import NOTHING_RUNS
 from issuesandbox.domain.states import Sight
+from issuesandbox.domain.steps_making import EXHAUSTED, REPLACING
 from issuesandbox.engine.orders import asked_for
 from issuesandbox.engine.reading import Reading
 
 # Reasons of a plan that no waiting will change.
-_FINAL = frozenset({"AttemptsExhausted", "NameCollision"})
+_FINAL = frozenset({EXHAUSTED, "NameCollision"})
 
 # What is being destroyed may run a moment longer.
 _STILL = frozenset(each.name for each in NOTHING_RUNS - {Sight.DESTROYING})
 
 _RETURNING = frozenset({ActionKind.START, ActionKind.RECOVER})
+
+
+def is_doomed(plan: Plan) -> bool:
+    """Tell whether a sandbox that is there is about to be given up, and that is not announced."""
+    announces = any(each.kind is ActionKind.WRITE_INTENT for each in plan.actions)
+    return plan.reason == EXHAUSTED or (plan.reason == REPLACING and announces)
 
 
 def scene_of(
@@ -43,6 +50,7 @@ def scene_of(
         attempt=attempt,
         still=sight in _STILL,
         returning=any(each.kind in _RETURNING for each in plan.actions),
+        doomed=is_doomed(plan),
         dead_end=plan.message if final else None,
         flags=reading.flags,
         deaf=reading.deaf,

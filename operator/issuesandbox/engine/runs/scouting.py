@@ -42,13 +42,25 @@ class Scouts:
         self._fresh_for = outside.timings.scout_use.total_seconds()
         self._scouts: dict[ResourceKey, _Scout] = {}
 
+    def __len__(self) -> int:
+        return len(self._scouts)
+
     def send(self, assignment: Assignment) -> None:
         """Begin to ask, unless somebody is asking."""
         self._dismiss()
-        if assignment.key not in self._scouts:
+        key = assignment.key
+        if key not in self._scouts:
             task = asyncio.create_task(_attempted(assignment, self._outside))
             began, generation = self._now(), assignment.resource.metadata.generation
-            self._scouts[assignment.key] = _Scout(generation, began, task)
+            scout = self._scouts[key] = _Scout(generation, began, task)
+            # Also where nobody is sent or reports any more.
+            asyncio.get_running_loop().call_later(self._fresh_for, self._expire, key, scout)
+
+    def recall(self, key: ResourceKey) -> None:
+        """Forget what was found out for a resource that is gone, or that others act for."""
+        sent = self._scouts.pop(key, None)
+        if sent is not None:
+            sent.task.cancel()
 
     async def report(self, assignment: Assignment) -> Scouted:
         """Return what GitHub says, from whoever asked before or now."""
@@ -57,13 +69,19 @@ class Scouts:
         found = None
         if sent is not None and sent.generation == assignment.resource.metadata.generation:
             found = await sent.task
+        elif sent is not None:
+            sent.task.cancel()
         return found or await _scouted(assignment, self._outside)
 
     def _dismiss(self) -> None:
         """Forget what nobody came for in time: there are tokens in it."""
         oldest = self._now() - self._fresh_for
         for key in [key for key, each in self._scouts.items() if each.began < oldest]:
-            self._scouts.pop(key).task.cancel()
+            self.recall(key)
+
+    def _expire(self, key: ResourceKey, scout: _Scout) -> None:
+        if self._scouts.get(key) is scout:
+            self.recall(key)
 
     def _now(self) -> float:
         return self._outside.clock.monotonic()

@@ -7,6 +7,7 @@ the issue; any other address gets what its Secret holds, or nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from issuesandbox.api.spec import RepositorySource
@@ -19,7 +20,7 @@ from issuesandbox.engine.runs.patience import FINAL
 from issuesandbox.ports.errors import CallError, Denied, NotFound
 from issuesandbox.ports.github import GitHub, RepositoryView, Token
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class Hopeless(Exception):
@@ -56,7 +57,7 @@ async def source_of(assignment: Assignment, outside: Outside) -> Source:
     except FINAL as error:
         raise Hopeless(
             reason_of(error, "RepositoryDenied"),
-            f"GitHub refuses what a run in {assignment.repository} needs: {error}",
+            f"What a run in {assignment.repository} needs is refused: {error}",
         ) from None
 
 
@@ -73,29 +74,51 @@ async def _source_of(assignment: Assignment, outside: Outside) -> Source:
             "The operator has no credentials for GitHub: set GITHUB_APP_ID or GITHUB_TOKEN, or "
             "give spec.repository.cloneURL.",
         )
-    number = assignment.resource.spec.issue.number
-    branch = assignment.publish.branch or next(iter(branch_names(number)))
+    return await _given_source(assignment, given, given.clone_url, outside)
+
+
+async def _given_source(
+    assignment: Assignment, given: RepositorySource, url: str, outside: Outside
+) -> Source:
+    """Return the source of a run in another repository than the issue's own."""
+    publish = assignment.publish
     credential = await given_credential(assignment, given, outside)
     if credential is None and assignment.publishes:
         raise Hopeless(
             "CredentialsMissing",
-            f"Nobody may push to {given.clone_url}: name a Secret in "
+            f"Nobody may push to {url}: name a Secret in "
             "spec.repository.credentialsSecretRef, or set spec.run.publish.enabled to false.",
         )
+    refs: Mapping[str, str] = {}
+    if assignment.publishes:
+        try:
+            refs = await outside.remote.refs(url, credential)
+        except NotFound as error:
+            raise Hopeless("RepositoryNotFound", f"Nothing to clone: {error}") from None
+    branch, existed = _given_branch(assignment, refs)
+    if branch == publish.base:
+        raise _branch_is_base(branch)
+    if existed:
+        return Source(url, branch, branch, branch_existed=True, credential=credential)
     ref, commit = _branch_and_commit(given.ref)
-    return Source(
-        given.clone_url,
-        ref or assignment.publish.base,
-        branch,
-        branch_existed=False,
-        commit=commit,
-        credential=credential,
-    )
+    checkout = ref or publish.base
+    return Source(url, checkout, branch, branch_existed=False, commit=commit, credential=credential)
+
+
+def _given_branch(assignment: Assignment, refs: Mapping[str, str]) -> tuple[str, bool]:
+    """Return the branch for the work, and whether it is there: only one that was asked for is."""
+    asked = assignment.publish.branch
+    if asked is not None:
+        return asked, f"refs/heads/{asked}" in refs
+    for name in branch_names(assignment.resource.spec.issue.number):
+        if f"refs/heads/{name}" not in refs:
+            return name, False
+    raise _no_free_branch()
 
 
 def _branch_and_commit(ref: str | None) -> tuple[str | None, str | None]:
     """Return what a resource wants to be checked out: a branch or tag, or a commit."""
-    return (None, ref) if ref is not None and _COMMIT.fullmatch(ref) else (ref, None)
+    return (None, ref) if ref is not None and COMMIT.fullmatch(ref) else (ref, None)
 
 
 async def _repository(assignment: Assignment, github: GitHub) -> RepositoryView:
@@ -115,11 +138,7 @@ async def _own_source(
     repository, publish = assignment.repository, assignment.publish
     branch, tip = await _branch(assignment, github)
     if branch == (publish.base or view.default_branch):
-        raise Hopeless(
-            "BranchIsBase",
-            f"{branch} is where the pull request would go: name another branch in "
-            "spec.run.publish.branch, or leave it out.",
-        )
+        raise _branch_is_base(branch)
     token = await github.read_token(repository)
     if token is None and view.private:
         raise Hopeless(
@@ -152,7 +171,19 @@ async def _branch(assignment: Assignment, github: GitHub) -> tuple[str, str | No
             return name, None
         if await github.open_pull(repository, name) is not None:
             return name, tip
-    raise Hopeless(
+    raise _no_free_branch()
+
+
+def _branch_is_base(branch: str) -> Hopeless:
+    return Hopeless(
+        "BranchIsBase",
+        f"{branch} is where the pull request would go: name another branch in "
+        "spec.run.publish.branch, or leave it out.",
+    )
+
+
+def _no_free_branch() -> Hopeless:
+    return Hopeless(
         "NoFreeBranch", "Every branch name for this issue is taken: delete some of them."
     )
 

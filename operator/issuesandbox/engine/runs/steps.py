@@ -10,6 +10,7 @@ from issuesandbox.api.status import Comment
 from issuesandbox.api.status_run import PullRequest, SavedWork
 from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
 from issuesandbox.engine.runs.assignment import Assignment
+from issuesandbox.ports.errors import CallError
 from issuesandbox.ports.resources import ResourceKey
 
 
@@ -38,18 +39,24 @@ class AgentEnd:
 class Published:
     """What became of a push."""
 
-    ending: Ending
+    ending: Ending | None
+    """None: the branch is pushed, and the pull request is still to come."""
     pushed: bool = False
     pull: PullRequest | None = None
     saved: SavedWork | None = None
+    setback: CallError | None = None
+    """Why there is no pull request yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rescued:
     """What was saved of a run that ended badly."""
 
-    harvest: Harvest
+    harvest: Harvest | None = None
+    """None if the status has it already."""
     saved: SavedWork | None = None
+    failure: CallError | None = None
+    """Why work that was to be saved is not."""
 
 
 class Steps(Protocol):
@@ -57,6 +64,14 @@ class Steps(Protocol):
 
     def scout(self, assignment: Assignment) -> None:
         """Find out what the run needs to know before its sandbox is there; it has no run yet."""
+        ...
+
+    def approach(self, assignment: Assignment) -> None:
+        """Begin to prepare, as far as that disturbs nobody, while the run is written down."""
+        ...
+
+    def recall(self, key: ResourceKey) -> None:
+        """Drop what was found out ahead of a run that this replica will not begin."""
         ...
 
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
@@ -89,6 +104,10 @@ class Steps(Protocol):
 
     async def rescue(self, assignment: Assignment) -> Rescued:
         """Kill what is left of the agent and save its work."""
+        ...
+
+    async def salvage(self, assignment: Assignment) -> Rescued:
+        """Save the work of a run that goes on elsewhere, if its sandbox still answers."""
         ...
 
     async def tell(self, assignment: Assignment) -> Comment | None:

@@ -6,6 +6,7 @@ wanted, and the operator does it.
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
@@ -66,4 +67,8 @@ def plugin() -> None:
 
 def main() -> None:
     """Run the plugin under the name kubectl calls it by."""
-    plugin(prog_name="kubectl isb", args=sys.argv[1:])
+    try:
+        plugin(prog_name="kubectl isb", args=sys.argv[1:])
+    finally:
+        # A Ctrl-C may come twice, to the group and to the process: the end is not interrupted.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -35,6 +35,7 @@ _PASSING = {
     "QuotaExceeded",
     "NoCapacity",
     "OrganizationSuspended",
+    "Stuck",
 }
 
 _HEARING = (Flag.DB_BACKED_STOP, Flag.CANCELLATION_CHECKS)

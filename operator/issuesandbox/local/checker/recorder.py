@@ -68,6 +68,11 @@ class Recorder:
             self._thread.join(_POLL_SECONDS)
         self._client.close()
 
+    @property
+    def told(self) -> int:
+        """Return how many changes the watch has told so far; it may be a moment behind."""
+        return len(self._seen)
+
     def history(self, within: float = 10.0) -> tuple[Observation, ...]:
         """Return everything up to now; waits until the watch has told what a list shows."""
         deadline = time.monotonic() + within

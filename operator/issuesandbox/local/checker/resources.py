@@ -67,10 +67,17 @@ class Resource:
 
     def saved_by(self, push: Push) -> str | None:
         """Return the run whose unpublished work a push saved, if it was one of this resource."""
+        return self._saver(push, push.ref) or self.salvaged_by(push)
+
+    def salvaged_by(self, push: Push) -> str | None:
+        """Return the run that went on elsewhere after a push saved what it left behind."""
+        return self._saver(push, push.ref.rpartition("-")[0])
+
+    def _saver(self, push: Push, ref: str) -> str | None:
         if push.repository != self.repository:
             return None
         refs = {f"refs/heads/{wip_branch(self.number, run_id)}": run_id for run_id in self.runs()}
-        return refs.get(push.ref)
+        return refs.get(ref)
 
 
 def resources(evidence: Evidence) -> list[Resource]:

@@ -58,6 +58,8 @@ class Place(msgspec.Struct, forbid_unknown_fields=True):
     desired: Desired | None = None
     reason: str | None = None
     recoverable: bool = False
+    # Of an error: what runs in the sandbox goes on, and its toolbox answers.
+    alive: bool = False
 
 
 class Wipe(msgspec.Struct, forbid_unknown_fields=True):
@@ -123,6 +125,7 @@ class AdminSandboxCalls:
         wanted = await read(request, Place)
         sandbox = self._find(request)
         sandbox.error_reason, sandbox.recoverable = wanted.reason, wanted.recoverable
+        sandbox.container_lives = wanted.alive and wanted.state is State.ERROR
         desired = wanted.desired or _HEADED_FOR.get(wanted.state, sandbox.desired)
         return await self._put(sandbox, wanted.state, desired)
 

@@ -260,6 +260,7 @@ class Lifecycle:
 
     async def _arrive(self, sandbox: Sandbox, state: State, desired: Desired, cause: str) -> None:
         plan = sandbox.plan
+        sandbox.container_lives = sandbox.container_lives and state is State.ERROR
         await self._switch_power(sandbox, state)
         if sandbox.plan is not plan or self._store.get(sandbox.id) is not sandbox:
             return  # somebody else moved it while its processes were ending
@@ -280,7 +281,7 @@ class Lifecycle:
             await self._power.discard(sandbox.id)
         elif state is State.PAUSED:
             await self._power.pause(sandbox.id)
-        elif state is not State.STARTED:
+        elif state is not State.STARTED and not sandbox.container_lives:
             await self._power.off(sandbox.id)
         elif sandbox.state is State.RESUMING:
             await self._power.resume(sandbox.id)

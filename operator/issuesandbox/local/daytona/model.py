@@ -139,6 +139,7 @@ class Sandbox:
     plan: Plan | None = None
     # The container disappeared under the service's feet: started, but nobody is home.
     container_gone: bool = False
+    container_lives: bool = False
 
     @property
     def ephemeral(self) -> bool:

@@ -66,5 +66,6 @@ class ToolboxProxy:
             raise ToolboxError(
                 400, "failed to get runner info: sandbox has no runner", source=PROXY
             )
-        if sandbox.shown_state not in (State.STARTED, State.STOPPING):
+        reachable = sandbox.shown_state in (State.STARTED, State.STOPPING)
+        if not (reachable or sandbox.container_lives):
             raise ToolboxError(400, "no IP address found. Is the Sandbox started?", source=PROXY)
