@@ -218,7 +218,7 @@ class OperatorProcess:
         self.fleet_due = self.clock.monotonic() + self._timings.fleet_tick.total_seconds()
         refresh = cast(
             "Coroutine[Any, Any, None]",
-            self._fleet.refresh(self._intake.wake, self._intake.is_news),
+            self._fleet.refresh(self._intake.wake, self._intake.compare),
         )
         drive = Drive(refresh)
         while not self._drive(drive):

@@ -47,6 +47,17 @@ def test_a_reason_is_told_when_it_is_new_and_not_again() -> None:
     assert told(before, before, plan("AtRest")) == []
 
 
+def test_what_a_pass_did_and_came_to_is_told_at_once() -> None:
+    made, runs = plan("Creating"), plan("Running")
+    (note,) = notes(OLD, OLD, made, runs)
+    assert (note.reason, note.message, note.warning) == ("Running", "why why", False)
+    running = Status(conditions=(condition("Ready", "Running"),))
+    (note,) = notes(running, running, made, runs)
+    assert (note.reason, note.message) == ("Creating", "why"), "it ran before, too"
+    (note,) = notes(OLD, OLD, plan("Replacing"), runs)
+    assert note.warning
+
+
 @pytest.mark.parametrize(
     "of", [plan("Throttled", synced=False), plan("AttemptsExhausted"), plan("Vanished")]
 )

@@ -123,7 +123,8 @@ class MaxBytes:
         return _checked(handler(source), self._check)
 
     def _check(self, text: str) -> str:
-        if len(text.encode("utf-8", "replace")) > self.limit:
+        # No character takes more than four bytes: most texts need not be measured.
+        if 4 * len(text) > self.limit and len(text.encode("utf-8", "replace")) > self.limit:
             raise ValueError(_too_long(self.limit))
         return text
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from issuesandbox.api.durations import Duration
@@ -95,15 +96,20 @@ class Due:
     until: datetime | None = None
 
 
-_DEFAULTS = CleanupPolicy()
-
-
 def effective(cleanup: Cleanup | None, *settings: CleanupFields) -> CleanupPolicy:
     """Return the policy in force: the resource's, else the settings' in order, else defaults."""
-    if cleanup is None and not settings:
-        return _DEFAULTS
+    # Most resources have no policy of their own: theirs is worked out once.
+    return _of_settings(*settings) if cleanup is None else _first_given(cleanup, *settings)
+
+
+@lru_cache(maxsize=8)
+def _of_settings(*settings: CleanupFields) -> CleanupPolicy:
+    return _first_given(*settings)
+
+
+def _first_given(*layers: Cleanup | CleanupFields) -> CleanupPolicy:
     given: dict[str, Any] = {}
-    for layer in (cleanup or Cleanup(), *settings):
+    for layer in layers:
         for each in fields(CleanupPolicy):
             value = getattr(layer, each.name, None)
             if value is not None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -28,17 +28,13 @@ from issuesandbox.ports.sandboxes import Sandboxes
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-IsNews = Callable[[str, tuple[SandboxView, ...]], bool]
+Compare = Callable[[str, tuple[SandboxView, ...]], None]
 _AT_ONCE = 500
 # Everybody in an ordinary installation. Whoever is told asks every 15 s until there is an answer:
 # in a huge one that would be a storm on a platform that is down.
 _TOLD_OF_AN_OUTAGE = 500
 # Not one whose build failed: that is the order's fault, however many ordered the same.
 _BROKEN = frozenset({Sight.BROKEN, Sight.RECOVERABLE})
-
-
-def _always(_uid: str, _shown: tuple[SandboxView, ...]) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +72,7 @@ class Fleet:
         self._view: FleetView | None = None
         self._outage_told = False
         self._asked_since: float | None = None
+        self._looked_at: dict[str, float] = {}
         self.failures = 0
 
     @property
@@ -104,23 +101,31 @@ class Fleet:
         """Read the next view now instead of at the next tick."""
         self._hurry.set()
 
-    async def run(self, wake: Callable[[str], None], is_news: IsNews = _always) -> None:
-        """Read a view each tick until cancelled; `wake` gets each uid whose sandbox changed.
+    def expect(self, uid: str) -> None:
+        """Take note that a sandbox was just looked at: the next view may not show the same.
 
-        Most changes are our own, and no news to the resource by the time they are listed.
-        A replica that may not act reads none: its first act would need a fresh one anyway.
+        One that no view ever showed would not be missed by any.
+        """
+        self._looked_at[uid] = self._clock.monotonic()
+
+    async def run(self, wake: Callable[[str], None], compare: Compare | None = None) -> None:
+        """Read a view each tick until cancelled; `wake` gets each uid that has to look itself.
+
+        Most changes are our own, and no news to the resource by the time they are listed: with
+        `compare` it is shown what a view has of it, and tells for itself. A replica that
+        may not act reads none: its first act would need a fresh one anyway.
         """
         while True:
             self._hurry.clear()
             if self._is_needed():
-                await self.refresh(wake, is_news)
+                await self.refresh(wake, compare)
             # Jitter keeps the operators of an organisation from listing in step.
             tick = self._timings.fleet_tick.total_seconds() * random.uniform(0.9, 1.1)  # noqa: S311
             with suppress(TimeoutError):
                 async with asyncio.timeout(tick):
                     await self._hurry.wait()
 
-    async def refresh(self, wake: Callable[[str], None], is_news: IsNews = _always) -> None:
+    async def refresh(self, wake: Callable[[str], None], compare: Compare | None = None) -> None:
         """Read one view; if any page fails the old view stays and grows older."""
         started = self._clock.monotonic()
         self._asked_since = self._asked_since or started
@@ -130,7 +135,7 @@ class Fleet:
             self.failures += 1
             if self.failures == 1:
                 logger.warning("fleet view failed", extra={"error": str(error)})
-            self._tell_outage(wake)
+            self._tell_outage(wake, started)
             return
         if self.failures:
             logger.info("fleet view is back", extra={"failures": self.failures})
@@ -146,19 +151,34 @@ class Fleet:
         )
         # The first view is news of everybody, whose first passes are due anyway.
         changed = await _changed(before.by_uid, by_uid) if before is not None else set[str]()
+        changed.update(self._expected(started))
         async for uid in _gently(changed):
-            if is_news(uid, by_uid.get(uid, ())):
+            if compare is None:
                 wake(uid)
+            else:
+                compare(uid, by_uid.get(uid, ()))
         # What is broken is replaced only by whoever knows how many are.
         for uid in broken if was_blind else ():
             wake(uid)
 
-    def _tell_outage(self, wake: Callable[[str], None]) -> None:
-        """Wake those who rest once the last view is too old: their status must say so."""
-        if self._view is not None and self.view is None and not self._outage_told:
-            self._outage_told = True
-            for uid in islice(self._view.by_uid, _TOLD_OF_AN_OUTAGE):
-                wake(uid)
+    def _expected(self, started: float) -> Iterator[str]:
+        """Yield, once, who was looked at before a list began: what came later it may not show."""
+        for uid, at in tuple(self._looked_at.items()):
+            if at < started:
+                del self._looked_at[uid]
+                yield uid
+
+    def _tell_outage(self, wake: Callable[[str], None], started: float) -> None:
+        """Wake those who rest once the last view is too old: their status must say so.
+
+        As long as there is none, they look for themselves at each tick.
+        """
+        if self.view is not None:
+            return
+        resting = () if self._view is None or self._outage_told else self._view.by_uid
+        self._outage_told = self._view is not None
+        for uid in islice(chain(self._expected(started), resting), _TOLD_OF_AN_OUTAGE):
+            wake(uid)
 
 
 Groups = Mapping[str, tuple[SandboxView, ...]]

@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
-from issuesandbox.domain.sandbox import SandboxView
+from issuesandbox.domain.sandbox import SandboxId, SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.cache import ResourceCache, key_of
 from issuesandbox.engine.memory import settle_memory
@@ -88,12 +88,15 @@ class Intake:
         if key is not None:
             self._queue.add(key)
 
-    def is_news(self, uid: str, shown: tuple[SandboxView, ...]) -> bool:
-        """Tell whether what the fleet view shows of a resource differs from what it says itself."""
+    def compare(self, uid: str, shown: tuple[SandboxView, ...]) -> None:
+        """Bring a pass forward if the fleet view shows what the resource does not say itself."""
         key = self.find(uid)
-        if key is None:
-            return False
         told = [(each.id, each.state) for each in shown]
+        if key is not None and self._is_news(key, told):
+            # A pass that is under way may be just about to write it down.
+            self._queue.add(key, unless=lambda: not self._is_news(key, told))
+
+    def _is_news(self, key: ResourceKey, told: list[tuple[SandboxId, str | None]]) -> bool:
         return not self._cache.settled(key) or told != [self._cache.sandbox(key)]
 
     def find(self, uid: str) -> ResourceKey | None:

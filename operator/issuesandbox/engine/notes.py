@@ -32,13 +32,16 @@ _TROUBLE = frozenset(
 
 
 def notes(before: Status, after: Status, *plans: Plan) -> Iterator[EventNote]:
-    """Yield what is to be told of a pass."""
+    """Yield what is to be told of a pass; `plans` is what it did and what it came to."""
     yield from _cleared(before, after)
     ready = find(before.conditions, ConditionType.READY)
-    for plan in plans:
-        if plan.reason not in _QUIET and (ready is None or ready.reason != plan.reason):
-            warning = not plan.synced or plan.reason in _TROUBLE
-            yield EventNote(plan.reason, plan.message, warning=warning)
+    known = _QUIET if ready is None else _QUIET | {ready.reason}
+    news = [plan for plan in plans if plan.reason not in known]
+    if news:
+        # A sandbox that runs as soon as it is created is one transition, and one Event.
+        warning = any(not plan.synced or plan.reason in _TROUBLE for plan in news)
+        message = " ".join(plan.message for plan in news)
+        yield EventNote(news[-1].reason, message, warning=warning)
     if _stop_reason(after) is not None and _stop_reason(before) is None:
         yield EventNote("Stopped", "The sandbox is stopped, as wanted.")
     yield from _cleaned_up(before, after)

@@ -96,6 +96,11 @@ class Observer:
         """Take note that the fleet view may be wrong: the next look must be at Daytona itself."""
         self._doubted.add(key)
 
+    def expect(self, key: ResourceKey, observed: Observed) -> None:
+        """Have what was just seen at Daytona compared with the next fleet view."""
+        if observed.evidence and isinstance(observed.sandbox, Present):
+            self._fleet.expect(key.uid)
+
     def stops_unseen(self, key: ResourceKey) -> None:
         """Take note of a stop whose effect nobody sees, so that it is not sent all the time."""
         sightings, now = self._sightings.setdefault(key, _Sightings()), self._clock.monotonic()

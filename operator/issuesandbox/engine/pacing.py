@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from issuesandbox.domain.model import Observed, Plan
-from issuesandbox.domain.sandbox import Present
+from issuesandbox.domain.model import Plan
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.reading import Reading
 
 
 def seconds_to_the_next(
     reading: Reading,
-    observed: Observed,
     plan: Plan,
     run_check: timedelta | None,
     now: datetime,
@@ -31,9 +29,6 @@ def seconds_to_the_next(
     for moment in (reading.wish.until, expiry):
         if moment is not None:
             waits.append(min(max(moment - now, timedelta(0)), timings.longest_wait))
-    if observed.evidence and isinstance(observed.sandbox, Present):
-        # A sandbox that the fleet view never showed would not be missed by it.
-        waits.append(timings.fleet_tick)
     if reading.desired.memory.unconfirmed:
         waits.append(timings.unknown_check)
     return min(waits).total_seconds() if waits else None

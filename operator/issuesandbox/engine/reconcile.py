@@ -212,16 +212,17 @@ class Reconciler:
             self._observer.doubt(key)
         status = await self._record(key, reading, plan, findings, progress)
         if status != before:
-            # A create may be answered by a sandbox that runs already: both are told.
+            # A create may be answered by a sandbox that runs already.
             told = (acted,) if plan is acted else (acted, plan)
             news = (progress.event,) if progress is not None and progress.event else ()
             await self._writer.tell(key, *notes(before, status, *told), *news)
         if did.followed.asked is not None:
             await self._writer.tell(key, deleting_retired(did.followed.asked))
         self.actions.update(did.done)
+        self._observer.expect(key, observed)
         now = self._ports.clock.now()
         run_check = progress.next_check if progress is not None else None
-        delay = seconds_to_the_next(reading, observed, plan, run_check, now, self._timings)
+        delay = seconds_to_the_next(reading, plan, run_check, now, self._timings)
         recorded = status.sandbox_deletion != before.sandbox_deletion
         if not (recorded or findings.gone or findings.retired_gone is not None):
             return delay

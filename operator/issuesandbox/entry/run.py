@@ -198,7 +198,7 @@ class Operator:
             *audit,
             self._role.run(self._charge_changed),
             self._make_passes(),
-            self._fleet.run(self.intake.wake, self.intake.is_news),
+            self._fleet.run(self.intake.wake, self.intake.compare),
             self._desk.run(self.intake.wake),
             self._reaper.run(suspects),
             self._tuning.run(self._settings_tick),

@@ -16,6 +16,7 @@ from issuesandbox.adapters.daytona.sandboxes import DaytonaSandboxes
 from issuesandbox.api.names import LABEL_UID
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.naming import installation_labels
+from issuesandbox.domain.sandbox import SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.local.daytona.server import Simulator
@@ -66,6 +67,35 @@ async def test_a_page_that_fails_voids_the_whole_view(
     await fleet.refresh(woken.append)
     assert fleet.view is not None
     assert (fleet.view.size, woken) == (OWN - 1, ["uid-own"])
+
+
+async def test_who_was_looked_at_is_compared_with_the_next_view_once(
+    fleet: Fleet, admin: Admin
+) -> None:
+    shown: dict[str, int] = {}
+
+    def compare(uid: str, sandboxes: tuple[SandboxView, ...]) -> None:
+        shown[uid] = len(sandboxes)
+
+    await fleet.refresh(lambda uid: None)
+    for uid in ("uid-own", "uid-never-listed"):
+        fleet.expect(uid)
+    await admin.fault("failing_page", "sandbox.list", page=1, count=1)
+    await fleet.refresh(lambda uid: None, compare)
+    assert shown == {}, "there is no view to compare with"
+    await fleet.refresh(lambda uid: None, compare)
+    assert shown == {"uid-own": OWN, "uid-never-listed": 0}
+    shown.clear()
+    await fleet.refresh(lambda uid: None, compare)
+    assert shown == {}
+
+
+async def test_without_a_view_whoever_was_looked_at_looks_again(fleet: Fleet, admin: Admin) -> None:
+    fleet.expect("uid-own")
+    await admin.fault("failing_page", "sandbox.list", page=1, count=1)
+    woken: list[str] = []
+    await fleet.refresh(woken.append)
+    assert woken == ["uid-own"]
 
 
 async def test_a_view_cannot_be_changed(fleet: Fleet) -> None:

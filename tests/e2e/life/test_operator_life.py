@@ -184,10 +184,11 @@ async def test_events_tell_the_story(stage: Stage) -> None:
     async def told() -> list[str]:
         path = f"/apis/events.k8s.io/v1/namespaces/{stage.namespace}/events"
         items = (await stage.api("GET", path))["items"]
-        reasons = [each["reason"] for each in items if each["regarding"]["name"] == "one"]
-        return sorted(reasons) if len(reasons) >= 2 else []
+        ours = (each for each in items if each["regarding"]["name"] == "one")
+        return [f"{each['reason']}: {each['note']}" for each in ours]
 
-    assert await stage.until(told, "two events") == ["Creating", "Running"]
+    story = ["Running: Creating sandbox claude-issue-1. The sandbox is running."]
+    assert await stage.until(told, "an event") == story
 
 
 async def test_what_happens_again_and_again_is_one_event_that_counts(stage: Stage) -> None:

@@ -61,11 +61,36 @@ SANDBOX = {"sandbox": {"id": "sb-1", "state": "started"}}
 async def test_a_list_is_news_where_it_shows_what_the_status_does_not_say(
     status: dict[str, Any], shown: list[tuple[str, str]], news: bool
 ) -> None:
-    intake, _, _ = intake_of(Listed())
+    intake, _, queue = intake_of(Listed())
     intake.receive("ADDED", body_of(1, **status))
+    queue.forget(key_of())
     views = tuple(SandboxView(id=SandboxId(name), name="", state=state) for name, state in shown)
-    assert intake.is_news("uid-one", views) is news
-    assert not intake.is_news("uid-of-nobody", views)
+    intake.compare("uid-of-nobody", views)
+    intake.compare("uid-one", views)
+    assert queue.depth == news
+
+
+async def test_what_a_pass_under_way_writes_down_asks_for_no_other() -> None:
+    intake, cache, queue = intake_of(Listed())
+    intake.receive("ADDED", body_of(1))
+    view = SandboxView(id=SandboxId("sb-1"), name="", state="started")
+    passes: list[str] = []
+
+    async def work(_: ResourceKey) -> None:
+        passes.append("made")
+        intake.compare("uid-one", (view,))
+        if len(passes) == 1:
+            intake.compare("uid-one", ())
+        else:
+            cache.put(body_of(2, **SETTLED, **SANDBOX), own=True)
+
+    running = asyncio.create_task(queue.run(work))
+    while queue.depth or queue.in_flight:
+        await asyncio.sleep(0)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert len(passes) == 2, "the first wrote nothing down, the second did"
 
 
 RUNNING = {"id": "r1", "phase": "Executing", "trigger": "1"}
