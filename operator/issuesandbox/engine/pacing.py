@@ -22,7 +22,8 @@ def seconds_to_the_next(
         waits.append(min(run_check, timings.longest_wait))
     if plan.renew_at is not None:
         # Daytona shows activity with a delay, so a renewal that was just sent is not seen yet.
-        waits.append(max(plan.renew_at - now, timings.fleet_tick * 5))
+        ahead = plan.renew_at > now
+        waits.append(plan.renew_at - now if ahead else timings.fleet_tick * 5)
     expiry = reading.expires_at
     if expiry is not None and expiry <= now:
         expiry += timings.tell_limit
