@@ -18,7 +18,7 @@ from tests.fakes.clock import FakeTime
 from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.ports.errors import Conflict, Denied, Invalid, NotFound
-from issuesandbox.ports.resources import ResourceKey
+from issuesandbox.ports.resources import EventNote, ResourceKey
 
 Body = dict[str, Any]
 WatchEvent = tuple[str, Body]
@@ -36,6 +36,7 @@ class FakeKube:
         self._bodies: dict[tuple[str, str], Body] = {}
         self.log: list[WatchEvent] = []
         self.terminating: set[str] = set()
+        self.events: list[EventNote] = []
         """Namespaces that are being deleted: nothing can be created in them."""
         self.refused: list[str] = []
         """Why writes of operators were refused as invalid; there should be none."""
@@ -66,10 +67,11 @@ class FakeKube:
         """Return the Date header of an answer."""
         return format_datetime(self._time.now(), usegmt=True)
 
-    def note(self, key: ResourceKey) -> None:
+    def note(self, key: ResourceKey, event: EventNote) -> None:
         """Take an Event about a resource."""
         if key.namespace in self.terminating:
             raise Denied(f"namespace {key.namespace} is being terminated")
+        self.events.append(event)
 
     # What users do.
 

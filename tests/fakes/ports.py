@@ -141,7 +141,7 @@ class FakeResources:
 
     async def note(self, key: ResourceKey, event: EventNote) -> None:
         """Post a Kubernetes Event about the resource."""
-        await self._send("note", key, lambda: self._kube.note(key))
+        await self._send("note", key, lambda: self._kube.note(key, event))
 
     async def _send(self, verb: str, key: ResourceKey, effect: Callable[[], Answer]) -> Answer:
         now = self._line.network.time.seconds

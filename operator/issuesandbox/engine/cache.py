@@ -141,8 +141,11 @@ def is_settled(body: Mapping[str, Any]) -> bool:
         return False
     if "run" in status and status["run"].get("phase") != RunPhase.FINISHED:
         return False
-    ready = (each for each in status.get("conditions", ()) if each["type"] == "Ready")
-    return any(each["status"] == "True" or each["reason"] == "AtRest" for each in ready)
+    ready = [each for each in status.get("conditions", ()) if each["type"] == "Ready"]
+    if any(each["reason"] == "AtRest" for each in ready):
+        return True
+    # A sandbox that is there for a run has that before it.
+    return any(each["status"] == "True" for each in ready) and not _run_ahead(body)
 
 
 def _is_urgent(body: Mapping[str, Any]) -> bool:

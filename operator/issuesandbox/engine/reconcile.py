@@ -198,9 +198,8 @@ class Reconciler:
         before = reading.resource.status
         reading = await self._protect(key, reading, plan)
         reading, plan, did = await self._act(key, reading, observed, plan)
-        if did.created is not None and self._ports.stand_back is not None:
-            # The announcement is enough for whoever comes after us; others wait for a sandbox.
-            await self._ports.stand_back(self._timings.record_patience.total_seconds())
+        if did.created is not None:
+            await self._let_others_go(key, did.created)
         findings = findings_of(observed, plan, did)
         if reading.resource.status != before:
             findings = replace(findings, announced=plan.reason == CLEANUP)
@@ -214,7 +213,7 @@ class Reconciler:
         if status != before:
             # A create may be answered by a sandbox that runs already.
             told = (acted,) if plan is acted else (acted, plan)
-            news = (progress.event,) if progress is not None and progress.event else ()
+            news = progress.told if progress is not None else ()
             await self._writer.tell(key, *notes(before, status, *told), *news)
         if did.followed.asked is not None:
             await self._writer.tell(key, deleting_retired(did.followed.asked))
@@ -223,13 +222,19 @@ class Reconciler:
         now = self._ports.clock.now()
         run_check = progress.next_check if progress is not None else None
         delay = seconds_to_the_next(reading, plan, run_check, now, self._timings)
-        recorded = status.sandbox_deletion != before.sandbox_deletion
-        if not (recorded or findings.gone or findings.retired_gone is not None):
+        gone = findings.gone or findings.retired_gone is not None
+        if not (gone or _leaves_more(before, status, did)):
             return delay
-        # What the issue is told of it, or what becomes of a resource without sandboxes, the next
-        # pass sees; our own write wakes nobody.
+        # What the issue is told of it, what becomes of a resource without sandboxes or what begins
+        # in one that was found, the next pass sees; our own write wakes nobody.
         soon = self._timings.settle_check.total_seconds()
         return soon if delay is None else min(delay, soon)
+
+    async def _let_others_go(self, key: ResourceKey, created: SandboxView) -> None:
+        """Stand back: the announcement is enough for whoever comes after us, others wait."""
+        self._observer.saw(key, created)
+        if self._ports.stand_back is not None:
+            await self._ports.stand_back(self._timings.record_patience.total_seconds())
 
     async def _part(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading | None:
         """Have the run part with a sandbox that is given up; None while that is under way.
@@ -244,8 +249,7 @@ class Reconciler:
         if progress.next_check is not None:
             return None
         body = await self._writer.write_status(key, reading, progress.status)
-        if progress.event is not None:
-            await self._writer.tell(key, progress.event)
+        await self._writer.tell(key, *progress.told)
         return self._reread(body) if body is not None else reading
 
     async def _act(
@@ -381,6 +385,15 @@ def _urgency(reading: Reading) -> Priority:
     return {Want.GONE: Priority.KILL, Want.STOPPED: Priority.STOP}.get(
         reading.desired.want, Priority.CREATE
     )
+
+
+def _leaves_more(before: Status, after: Status, did: Did) -> bool:
+    """Tell whether what a pass wrote down brings up something that it has not done itself."""
+    if after.sandbox_deletion != before.sandbox_deletion:
+        return True
+    known, found = (each.sandbox and each.sandbox.id for each in (before, after))
+    # With one that it created, it has gone on already.
+    return found not in (None, known) and did.created is None
 
 
 def _is_pristine(reading: Reading) -> bool:

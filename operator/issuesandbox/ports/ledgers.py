@@ -11,7 +11,9 @@ from issuesandbox.ports.resources import ResourceKey
 class Ledgers(Protocol):
     """Texts kept beside a resource, and secrets read for a run."""
 
-    async def put(self, owner: ResourceKey, name: str, data: Mapping[str, str]) -> None:
+    async def put(
+        self, owner: ResourceKey, name: str, data: Mapping[str, str], *, new: bool = False
+    ) -> None:
         """Write a ConfigMap owned by the resource, so that it goes with it."""
         ...
 

@@ -30,8 +30,9 @@ class Hands:
 
     kube: FakeKube
 
-    def __init__(self) -> None:
+    def __init__(self, *, quick: bool = False) -> None:
         self.asked: list[str] = []
+        self._collected = Harvest(COMMIT) if quick else None
 
     def scout(self, _: Assignment) -> None:
         return
@@ -47,7 +48,8 @@ class Hands:
         return Preparation(parent, "work", "session", "hash")
 
     async def follow(self, _: Assignment) -> AgentEnd:
-        return AgentEnd(0, "It ended.")
+        self.asked.append("follow")
+        return AgentEnd(0, "It ended.", collected=self._collected)
 
     def signs(self, _: ResourceKey) -> Signs | None:
         return None
@@ -123,15 +125,20 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-@pytest_asyncio.fixture
-async def stage() -> Stage:
-    """A run whose work has just been collected; no pass has seen that yet."""
-    hands = Hands()
+def stage_of(hands: Hands) -> Stage:
     stage = Stage(World(steps=hands), hands)
     hands.kube = stage.world.kube
     create_for_runs(stage.world)
-    await stage.live(lambda: "collect" in hands.asked)
-    assert (stage.run["phase"], stage.pushes) == ("Collecting", 0)
+    return stage
+
+
+@pytest_asyncio.fixture(params=[False, True], ids=["collected later", "collected at once"])
+async def stage(request: pytest.FixtureRequest) -> Stage:
+    """A run whose work has just been collected; no pass has seen that yet."""
+    stage = stage_of(Hands(quick=request.param))
+    errand, phase = ("follow", "Executing") if request.param else ("collect", "Collecting")
+    await stage.live(lambda: errand in stage.hands.asked)
+    assert (stage.run["phase"], stage.pushes) == (phase, 0)
     return stage
 
 
@@ -173,3 +180,27 @@ async def test_a_decision_without_an_answer_is_no_leave_to_push(fate: Fate, stag
     assert ("publish" in stage.run, stage.pushes) == (fate is Fate.ANSWER_LOST, 0)
     await stage.live(lambda: stage.run.get("phase") == "Finished")
     assert (stage.run["outcome"], stage.pushes) == ("Succeeded", 1)
+
+
+async def test_what_is_collected_at_once_is_told_with_the_end_of_its_agent() -> None:
+    stage = stage_of(Hands(quick=True))
+    await stage.live(lambda: stage.run.get("phase") == "Finished")
+    assert "collect" not in stage.hands.asked
+    told = [each.reason for each in stage.world.kube.events]
+    assert told.index("AgentCompleted") + 1 == told.index("Publishing")
+
+
+async def test_a_run_begins_at_once_in_a_sandbox_whose_create_was_never_answered() -> None:
+    stage = stage_of(Hands())
+    stage.world.operators[0].line.faults["create"] = Fate.ANSWER_LOST
+    await stage.live(lambda: bool(stage.world.daytona.live()))
+
+    def is_known() -> bool:
+        body = stage.world.kube.find(*PLACE) or {}
+        return "id" in body.get("status", {}).get("sandbox", {})
+
+    await stage.live(is_known)
+    found = stage.world.time.seconds
+    await stage.live(lambda: bool(stage.run))
+    assert stage.run
+    assert stage.world.time.seconds - found < stage.world.timings.fleet_tick.total_seconds() / 2

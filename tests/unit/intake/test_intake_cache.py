@@ -222,6 +222,9 @@ def test_who_has_something_under_way_is_not_settled(status: dict[str, Any]) -> N
     assert not is_settled(body_of(5, **status))
     assert is_settled(body_of(5, **SETTLED))
     assert is_settled(body_of(5, **{**SETTLED, "conditions": [AT_REST]}))
+    awaited = body_of(5, **SETTLED)
+    awaited["spec"]["run"] = {"trigger": "1"}
+    assert not is_settled(awaited), "its run has not begun"
     deleting = body_of(5, **SETTLED)
     deleting["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     assert not is_settled(deleting)

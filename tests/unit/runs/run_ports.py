@@ -250,7 +250,9 @@ class Cluster:
         self._wire.check("get")
         return self._kube.read(key)
 
-    async def put(self, owner: ResourceKey, name: str, data: Mapping[str, str]) -> None:
+    async def put(
+        self, owner: ResourceKey, name: str, data: Mapping[str, str], *, new: bool = False
+    ) -> None:
         async def effect() -> None:
             self._kube.config_maps[name] = dict(data)
 

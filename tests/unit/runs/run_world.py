@@ -193,8 +193,7 @@ class Operator:
                 await self._cluster.patch_status(self._world.key, version, changes)
             except (Conflict, Unavailable):
                 return 0.05
-        if progress.event is not None:
-            self._world.events.append(progress.event)
+        self._world.events.extend(progress.told)
         wait = progress.next_check
         return min(1.0, wait.total_seconds()) if wait is not None else 1.0
 

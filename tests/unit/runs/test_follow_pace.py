@@ -57,7 +57,9 @@ class SlowCluster:
     async def get(self, key: ResourceKey) -> Mapping[str, Any]:
         return await self._ask("get", {"name": key.name})
 
-    async def put(self, owner: ResourceKey, name: str, data: Mapping[str, str]) -> None:
+    async def put(
+        self, owner: ResourceKey, name: str, data: Mapping[str, str], *, new: bool = False
+    ) -> None:
         await self._ask("put", {})
 
     async def secret(self, namespace: str, name: str) -> Mapping[str, str]:

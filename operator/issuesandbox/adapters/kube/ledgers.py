@@ -26,7 +26,9 @@ class KubeLedgers:
     def __init__(self, requests: KubeRequests) -> None:
         self._requests = requests
 
-    async def put(self, owner: ResourceKey, name: str, data: Mapping[str, str]) -> None:
+    async def put(
+        self, owner: ResourceKey, name: str, data: Mapping[str, str], *, new: bool = False
+    ) -> None:
         """Write a ConfigMap owned by the resource, so that it goes with it."""
         path = f"/api/v1/namespaces/{owner.namespace}/configmaps"
         reference = {
@@ -41,6 +43,9 @@ class KubeLedgers:
             "metadata": {"name": name, "ownerReferences": [reference]},
             "data": dict(data),
         }
+        if new:
+            await self._make(path, name, body)
+            return
         # Mostly it is there already; what it holds need not come back.
         try:
             change = {"data": dict(data)}

@@ -188,7 +188,8 @@ class Collector:
         watch, name = await self._follower.informed_watch(assignment), assignment.transcript_name
         try:
             text = await self._transcript(assignment, watch.redactor)
-            await self._outside.ledgers.put(assignment.key, name, {"transcript": text})
+            new = not self._follower.shows_output(assignment)
+            await self._outside.ledgers.put(assignment.key, name, {"transcript": text}, new=new)
         except CallError:
             return watch, None
         return watch, name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from issuesandbox.api.status import Comment
@@ -12,7 +13,7 @@ from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
 from issuesandbox.domain.wanted import time_to_save
 from issuesandbox.engine.runs.approach import Approach
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.beside import ahead
+from issuesandbox.engine.runs.beside import ahead, unattended
 from issuesandbox.engine.runs.collecting import Collector
 from issuesandbox.engine.runs.following import Follower
 from issuesandbox.engine.runs.outside import Outside
@@ -37,6 +38,7 @@ class Crew:
         self._reporter = Reporter(outside)
         self._scouts = Scouts(outside)
         self._approaches: dict[ResourceKey, Approach] = {}
+        self._collecting: dict[ResourceKey, tuple[str, asyncio.Task[Harvest | Ending]]] = {}
 
     def scout(self, assignment: Assignment) -> None:
         """Ask GitHub what a run needs to know, while its sandbox is still on its way."""
@@ -71,10 +73,25 @@ class Crew:
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
         try:
-            return await self._follower.follow(assignment)
+            end = await self._follower.follow(assignment)
         except Hopeless as error:
             # An operator that went away may have started it without writing that down.
             return AgentEnd(None, str(error), error.ending, sure=False)
+        return end if end.ending is not None else await self._with_quick_collection(assignment, end)
+
+    async def _with_quick_collection(self, assignment: Assignment, end: AgentEnd) -> AgentEnd:
+        """Begin to collect: what is there in a moment is written down together with the end."""
+        collecting = unattended(self._collect(assignment))
+        try:
+            seconds = self._outside.timings.quick_collection.total_seconds()
+            await asyncio.wait((collecting,), timeout=seconds)
+        except asyncio.CancelledError:
+            collecting.cancel()
+            raise
+        if collecting.done() and collecting.exception() is None:
+            return replace(end, collected=collecting.result())
+        self._collecting[assignment.key] = (assignment.run.id, collecting)
+        return end
 
     def signs(self, key: ResourceKey) -> Signs | None:
         """Return the signs of life of the agent that is followed."""
@@ -90,8 +107,11 @@ class Crew:
 
     async def collect(self, assignment: Assignment) -> Harvest | Ending:
         """Make one commit of what the agent left, and have it ready for the push."""
+        run_id, begun = self._collecting.pop(assignment.key, ("", None))
         async with ahead(self._follower.keep_fresh(assignment)):
-            return await self._collect(assignment)
+            if begun is None or run_id != assignment.run.id:
+                return await self._collect(assignment)
+            return await begun
 
     async def _collect(self, assignment: Assignment) -> Harvest | Ending:
         if not assignment.publishes:
@@ -142,6 +162,8 @@ class Crew:
         """Drop what is remembered of a resource."""
         if key in self._approaches:
             self._approaches.pop(key).give_up()
+        if key in self._collecting:
+            self._collecting.pop(key)[1].cancel()
         self._follower.forget(key)
         self._collector.forget(key)
         self._publisher.forget(key)

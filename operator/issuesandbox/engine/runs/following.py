@@ -104,12 +104,16 @@ class Follower(Warden):
         watch = self.watch(assignment)
         return self._log.all_until(assignment, watch.offset) if watch.complete else None
 
+    def shows_output(self, assignment: Assignment) -> bool:
+        """Tell whether a part of an agent's output is where people read it."""
+        return self._log.is_kept(assignment)
+
     def heard(self, assignment: Assignment) -> Harvest | None:
         """Return what is known of an agent that nobody can ask any more."""
         watch = self._watches.get(assignment.key)
         if watch is None or watch.run_id != assignment.run.id:
             return None
-        shown = assignment.transcript_name if self._log.is_kept(assignment) else None
+        shown = assignment.transcript_name if self.shows_output(assignment) else None
         usage = own_usage(watch.reader.facts.usage, assignment.earlier_costs)
         return Harvest(usage=usage, transcript=shown)
 
@@ -126,9 +130,11 @@ class Follower(Warden):
     ) -> Watch:
         """Return what is known of the agent, with the secrets that nothing of it may show."""
         watch = self.watch(assignment)
-        # The agent still has what was in the Secret before somebody changed it.
+        if environment is None and watch.informed:
+            # The agent has what was in the Secret at its start, whatever somebody put there since.
+            return watch
         values = await hidden_values(assignment, self._outside, environment)
-        watch.redactor = watch.redactor.with_secrets(values)
+        watch.redactor, watch.informed = watch.redactor.with_secrets(values), True
         return watch
 
     def expect(self, assignment: Assignment, home: str) -> None:

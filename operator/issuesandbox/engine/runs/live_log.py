@@ -69,11 +69,12 @@ class LiveLog:
     async def keep(self, assignment: Assignment, redactor: Redactor) -> None:
         """Copy what an agent printed last to where people read it."""
         log = self._logs[assignment.key]
+        new = log.kept_at is None
         log.kept_at, log.is_new = self._outside.clock.monotonic(), False
         text = excerpt(bytes(log.tail), redactor, cut=len(log.tail) < log.end)
         try:
             name = assignment.transcript_name
-            await self._outside.ledgers.put(assignment.key, name, {"transcript": text})
+            await self._outside.ledgers.put(assignment.key, name, {"transcript": text}, new=new)
         except CallError:
             log.is_new = True
 

@@ -30,6 +30,13 @@ class Progress:
     event: EventNote | None = None
     doubt: bool = False
     """Whether the sandbox did not answer: the next pass must ask Daytona about it."""
+    earlier: EventNote | None = None
+    """What happened before that, where one write tells both."""
+
+    @property
+    def told(self) -> tuple[EventNote, ...]:
+        """Return what happened, in its order."""
+        return tuple(each for each in (self.earlier, self.event) if each is not None)
 
 
 class Mover:

@@ -119,9 +119,13 @@ class Onward(Mover):
             status = chapters.doubted(status, reason, end.words, scene.now)
         if end.ending is not None:
             return self._over(status, end.ending, RunPhase.COLLECTING, scene.now)
+        assignment = replace(assignment, status=status)
+        note = EventNote("AgentCompleted", end.words)
+        if end.collected is not None:
+            return replace(self._gathered(assignment, end.collected, scene), earlier=note)
         # Collecting tells nobody anything, so it need not wait until that is written down.
-        self._collected(key, replace(assignment, status=status))
-        return Progress(status, timedelta(0), EventNote("AgentCompleted", end.words))
+        self._collected(key, assignment)
+        return Progress(status, timedelta(0), note)
 
     def collect(self, key: ResourceKey, scene: Scene) -> Progress:
         """Collect what the agent left, and decide the push."""
@@ -132,20 +136,23 @@ class Onward(Mover):
         if found.value is None:
             self._errands.drop(key)
             return self._again(assignment.status, found)
-        if isinstance(found.value, Ending):
-            status, ending = assignment.status, found.value
+        return self._gathered(assignment, found.value, scene)
+
+    def _gathered(self, assignment: Assignment, found: Harvest | Ending, scene: Scene) -> Progress:
+        if isinstance(found, Ending):
+            status, ending = assignment.status, found
             if ending.reason == SURVIVES:
                 status = chapters.doubted(status, SURVIVES, ending.message or "", scene.now)
             return self._over(status, ending, RunPhase.COLLECTING, scene.now)
-        harvest, now = found.value, scene.now
-        status = chapters.harvested(assignment.status, harvest, now)
-        if harvest.commit is None:
+        now = scene.now
+        status = chapters.harvested(assignment.status, found, now)
+        if found.commit is None:
             ending = Ending(Outcome.SUCCEEDED, "NoChanges", "The agent changed nothing.")
             return self._over(status, ending, RunPhase.FINALIZING, now)
         if not assignment.publishes:
             ending = Ending(Outcome.SUCCEEDED, PUBLISH_DISABLED, "The work stays in the sandbox.")
             return self._over(status, ending, RunPhase.FINALIZING, now)
-        status = chapters.gated(status, harvest.commit, assignment.old_tip, now)
+        status = chapters.gated(status, found.commit, assignment.old_tip, now)
         return Progress(status, timedelta(0), EventNote("Publishing", "The push was decided."))
 
     def _collected(

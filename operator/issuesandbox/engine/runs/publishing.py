@@ -28,7 +28,7 @@ from issuesandbox.engine.runs.saving import Saver
 from issuesandbox.engine.runs.sources import destination, is_own, reason_of
 from issuesandbox.engine.runs.steps import Published, Rescued
 from issuesandbox.ports.errors import CallError, Invalid, NotFound, Unavailable
-from issuesandbox.ports.github import GitHub, PullView, Token
+from issuesandbox.ports.github import GitHub, PullView, RepositoryView, Token
 from issuesandbox.ports.remote import Pushed, PushOrder, PushVerdict
 from issuesandbox.ports.resources import ResourceKey
 
@@ -60,14 +60,17 @@ class Publisher:
 
     async def authorize(self, assignment: Assignment) -> Ending | None:
         """Get the right to push, before the push is decided; an `Ending` if there is none."""
+        github, view = self._outside.github, None
         try:
-            url, token = await destination(assignment, self._outside)
+            if github is not None:
+                view = await github.repository(assignment.repository)
+            url, token = await destination(assignment, self._outside, view)
         except FINAL as error:
             text = f"The work cannot be pushed: {error}"
             return Ending(Outcome.FAILED, reason_of(error, "PublishDenied"), text)
         self._rights[assignment.key] = (assignment.run.id, url, token)
         with suppress(CallError):
-            self._ways[assignment.key] = (assignment.run.id, await self._way(assignment))
+            self._ways[assignment.key] = (assignment.run.id, await self._way(assignment, view))
         return None
 
     async def publish(self, assignment: Assignment) -> Published:
@@ -224,13 +227,13 @@ class Publisher:
             way if way is not None and run_id == assignment.run.id else await self._way(assignment)
         )
 
-    async def _way(self, assignment: Assignment) -> _Way | None:
+    async def _way(self, assignment: Assignment, view: RepositoryView | None = None) -> _Way | None:
         """Return where the pull request goes, and the one that is open; None: it goes nowhere."""
         github, repository = self._outside.github, assignment.repository
         if github is None:
             return None
         async with ahead(github.open_pull(repository, assignment.run.branch or "")) as known:
-            view = await github.repository(repository)
+            view = view or await github.repository(repository)
             if not is_own(assignment.resource.spec.repository or RepositorySource(), view):
                 return None
             return _Way(assignment.publish.base or view.default_branch, await known)

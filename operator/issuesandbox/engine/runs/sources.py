@@ -209,12 +209,14 @@ async def given_credential(
     return Token(secret["password"], secret.get("username", "git"))
 
 
-async def destination(assignment: Assignment, outside: Outside) -> tuple[str, Token]:
-    """Return where work is pushed to, and with what."""
+async def destination(
+    assignment: Assignment, outside: Outside, view: RepositoryView | None = None
+) -> tuple[str, Token]:
+    """Return where work is pushed to, and with what; `view` is the repository as seen just now."""
     given = assignment.resource.spec.repository or RepositorySource()
     github = outside.github
     if github is not None:
-        view = await github.repository(assignment.repository)
+        view = view or await github.repository(assignment.repository)
         if is_own(given, view):
             return view.clone_url, await github.write_token(assignment.repository)
     try:

@@ -33,6 +33,8 @@ class AgentEnd:
     """Nothing of the agent runs any more."""
     session_id: str | None = None
     """The agent's session, where it named one."""
+    collected: Harvest | Ending | None = None
+    """What it left, where collecting that took only a moment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ class Watch:
     started_at: datetime | None = None
     last_output_at: datetime | None = None
     redactor: Redactor = field(default_factory=Redactor)
+    informed: bool = False
+    """The redactor knows the secrets that the agent was given."""
     missed: bool = False
     """The supervisor was not there at the last look."""
     unheard_since: datetime | None = None
