@@ -505,6 +505,8 @@ until_over() { # TIME: wait for the supervisor
 sweep() {
     kill_members
     look
+    # A run waits for this, and nobody asks for more.
+    brief=yes
     report
 }
 
@@ -560,16 +562,16 @@ report() { # [OFFSET BYTES]
     if [ "$state" != ABSENT ]; then
         get exit && is_number "$value" && echo "exit $value"
         get ended && case $value in Inactivity | Agent | Run | Stop) echo "ended $value" ;; esac
-        measure
-        echo "size $size"
-        report_times
+        [ -n "${brief-}" ] || report_figures
     fi
     ! is_number "${left-}" || echo "survivors $left"
     [ $# = 0 ] || [ "$state" = ABSENT ] || report_chunk "$1" "$2"
     echo end
 }
 
-report_times() {
+report_figures() {
+    measure
+    echo "size $size"
     clock
     get beat || return
     # shellcheck disable=SC2086

@@ -61,14 +61,18 @@ class Crew:
             approach = None
         approach = approach or Approach(assignment, self._outside, self._scouts)
         try:
-            async with ahead(self._follower.keep_fresh(assignment)):
-                found = await prepare(assignment, self._outside, approach)
-                if isinstance(found, Preparation):
-                    self._follower.expect(assignment, (await approach.health).home)
-                return found
+            async with (
+                ahead(self._follower.keep_fresh(assignment)),
+                ahead(self._expect(assignment, approach)),
+            ):
+                return await prepare(assignment, self._outside, approach)
         finally:
             approach.give_up()
             await approach.ended()
+
+    async def _expect(self, assignment: Assignment, approach: Approach) -> None:
+        """Have what the agent needs read meanwhile, as soon as it is known where it will live."""
+        self._follower.expect(assignment, (await approach.health).home)
 
     async def follow(self, assignment: Assignment) -> AgentEnd:
         """Start the agent unless it was started, and follow it to its end."""
