@@ -218,7 +218,9 @@ async def _round(
     burst: tuple[list[load.Figures] | None, int],
 ) -> None:
     async with getattr(stage, name)() as program:
-        found["start"].append(await load.start(stage, program, settle=times.settle))
+        # The first passes over the fleet are no part of what a burst costs.
+        settle = times.settle or burst[0] is not None
+        found["start"].append(await load.start(stage, program, settle=settle))
         if name == "operator":
             program.toggle_probes()
         found["steady"].append(await load.steady(stage, times.steady, times.warm_up))

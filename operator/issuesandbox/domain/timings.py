@@ -92,8 +92,6 @@ class Timings:
     """How old a run must be before a new trigger replaces it: of a burst only the last counts."""
     probe_timeout: timedelta = timedelta(seconds=5)
     """How long a sandbox may take to answer at all before a run uses it."""
-    look_use: timedelta = timedelta(seconds=1)
-    """For how long a look at a sandbox tells as much as a list of all of them."""
     scout_use: timedelta = timedelta(seconds=30)
     """For how long what GitHub said about a run that has no sandbox yet may be used."""
     quick_collection: timedelta = timedelta(seconds=0.5)

@@ -125,9 +125,9 @@ class Observer:
         self._sightings.setdefault(key, _Sightings()).sent = (plan, seen.sandbox.state, until)
 
     def glance(self, key: ResourceKey, desired: Desired) -> Observed | None:
-        """Return what the fleet view or a look just now showed, or None where only a GET can tell.
+        """Return what the fleet view or the last look showed, or None where only a GET can tell.
 
-        A list comes seldom, but a look that is hardly older than its answer tells as much.
+        A new sandbox is in no list yet; a look that is younger than a tick tells as much as one.
         """
         if key in self._doubted:
             return None
@@ -148,7 +148,7 @@ class Observer:
         if sightings is None or sightings.seen is None:
             return ()
         sandbox, at = sightings.seen
-        recent = self._clock.monotonic() - at < self._timings.look_use.total_seconds()
+        recent = self._clock.monotonic() - at < self._timings.fleet_tick.total_seconds()
         return (sandbox,) if recent else ()
 
     async def look(self, key: ResourceKey, desired: Desired) -> Observed:
