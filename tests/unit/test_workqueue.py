@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import pytest
 
@@ -221,7 +222,12 @@ async def test_what_a_pass_has_seen_to_by_its_end_needs_no_other(
     assert made.count("a") == passes
 
 
-async def test_another_reason_for_a_pass_stands_beside_one_that_may_be_moot() -> None:
+@pytest.mark.parametrize(
+    "conditions", [(True, None, True), (None, True), (False, True), (True, False)]
+)
+async def test_another_reason_for_a_pass_stands_beside_one_that_may_be_moot(
+    conditions: tuple[bool | None, ...],
+) -> None:
     queue: WorkQueue[str] = WorkQueue()
     made: list[str] = []
     gate = asyncio.Event()
@@ -233,9 +239,8 @@ async def test_another_reason_for_a_pass_stands_beside_one_that_may_be_moot() ->
     queue.add("a")
     async with serving(queue, work):
         await until(lambda: bool(made))
-        queue.add("a", unless=lambda: True)
-        queue.add("a")
-        queue.add("a", unless=lambda: True)
+        for seen_to in conditions:
+            queue.add("a", unless=None if seen_to is None else partial(bool, seen_to))
         gate.set()
         await until(lambda: len(made) == 2)
 

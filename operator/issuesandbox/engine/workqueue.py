@@ -52,7 +52,18 @@ class _Again:
     """A pass that was asked for while one was in flight."""
 
     deadline: float
-    unless: Callable[[], bool] | None
+    unless: tuple[Callable[[], bool], ...] | None
+    """Each reason for it has been seen to if its condition holds; None: one has no condition."""
+
+    def is_needed(self) -> bool:
+        """Tell whether the pass that was in flight has left anything to see to."""
+        return self.unless is None or not all(holds() for holds in self.unless)
+
+    def joined_by(self, deadline: float, unless: Callable[[], bool] | None) -> _Again:
+        """Return the same with one more reason."""
+        known = self.unless
+        conditions = None if known is None or unless is None else (*known, unless)
+        return _Again(min(self.deadline, deadline), conditions)
 
 
 class WorkQueue(Generic[Key]):
@@ -105,9 +116,8 @@ class WorkQueue(Generic[Key]):
         """
         deadline = self._now() + max(0.0, delay)
         if key in self._in_flight:
-            before = self._again.get(key, _Again(math.inf, unless))
-            both = unless if before.unless is not None else None
-            self._again[key] = _Again(min(before.deadline, deadline), both)
+            before = self._again.get(key, _Again(math.inf, ()))
+            self._again[key] = before.joined_by(deadline, unless)
             return
         pending = self._deadlines.get(key, math.inf)
         urgent, deadline = self._is_urgent(key), min(deadline, pending)
@@ -187,7 +197,7 @@ class WorkQueue(Generic[Key]):
             self._meter(waited, self._now() - began)
             del self._in_flight[key]
             again = self._again.pop(key, None)
-            if again is not None and not (again.unless is not None and again.unless()):
+            if again is not None and again.is_needed():
                 self.add(key, again.deadline - self._now())
             if delay is not None:
                 self.add(key, delay)

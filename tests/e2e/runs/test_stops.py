@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from run_stage import RunStage
+from run_stage import QUICK, RunStage
 from run_witness import PUSH, fault, opened, pushes
 
 SEED = 7_041
@@ -181,7 +181,10 @@ async def test_a_stop_at_any_instant_ends_all_and_publishes_nothing_more(
 ) -> None:
     # R49, R51, R54-R58, R124
     chance = random.Random(SEED)
-    await runs.start_operator(ISSUESANDBOX_MAX_SANDBOXES=str(SANDBOXES))
+    # Otherwise nobody would see that something is being collected.
+    timings = runs.stage.timings(**QUICK, quick_collection="1ms")
+    settings = {"ISSUESANDBOX_MAX_SANDBOXES": str(SANDBOXES), "ISSUESANDBOX_TIMINGS": timings}
+    await runs.start_operator(**settings)
     # So that a stop can come while the push is on its way.
     await fault(runs, "slow", PUSH, seconds=0.5, count=None)
     await runs.stage.admin("PATCH", "settings", {"timings": {"creating": 0.8}})
