@@ -19,7 +19,7 @@ from issuesandbox.api.status import Comment
 from issuesandbox.api.status_run import Outcome, Parent
 from issuesandbox.domain.runs.chapters import Ending, Harvest, Preparation
 from issuesandbox.engine.runs.assignment import Assignment
-from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
+from issuesandbox.engine.runs.steps import AgentEnd, Collected, Published, Rescued, Signs
 from issuesandbox.ports.resources import ResourceKey
 
 COMMIT = "c" * 40
@@ -32,7 +32,7 @@ class Hands:
 
     def __init__(self, *, quick: bool = False) -> None:
         self.asked: list[str] = []
-        self._collected = Harvest(COMMIT) if quick else None
+        self._collected = Collected(Harvest(COMMIT), 1) if quick else None
 
     def scout(self, _: Assignment) -> None:
         return
@@ -204,3 +204,12 @@ async def test_a_run_begins_at_once_in_a_sandbox_whose_create_was_never_answered
     await stage.live(lambda: bool(stage.run))
     assert stage.run
     assert stage.world.time.seconds - found < stage.world.timings.fleet_tick.total_seconds() / 2
+
+
+async def test_what_was_collected_before_an_edit_is_looked_at_anew() -> None:
+    stage = stage_of(Hands(quick=True))
+    await stage.live(lambda: "follow" in stage.hands.asked)
+    stage.world.kube.edit(*PLACE, {"spec": {"run": {"publish": {"enabled": False}}}})
+    await stage.live(lambda: stage.run.get("phase") == "Finished")
+    assert (stage.run["reason"], stage.pushes) == ("PublishDisabled", 0)
+    assert "collect" in stage.hands.asked

@@ -22,9 +22,12 @@ from issuesandbox.engine.runs.publishing import Publisher
 from issuesandbox.engine.runs.reporting import Reporter
 from issuesandbox.engine.runs.scouting import Scouts
 from issuesandbox.engine.runs.sources import Hopeless
-from issuesandbox.engine.runs.steps import AgentEnd, Published, Rescued, Signs
+from issuesandbox.engine.runs.steps import AgentEnd, Collected, Published, Rescued, Signs
 from issuesandbox.ports.errors import CallError, Unavailable
 from issuesandbox.ports.resources import ResourceKey
+
+# Of which run, and by which generation of its resource, something is collected.
+_Order = tuple[str, int | None]
 
 
 class Crew:
@@ -38,7 +41,7 @@ class Crew:
         self._reporter = Reporter(outside)
         self._scouts = Scouts(outside)
         self._approaches: dict[ResourceKey, Approach] = {}
-        self._collecting: dict[ResourceKey, tuple[str, asyncio.Task[Harvest | Ending]]] = {}
+        self._collecting: dict[ResourceKey, tuple[_Order, asyncio.Task[Harvest | Ending]]] = {}
 
     def scout(self, assignment: Assignment) -> None:
         """Ask GitHub what a run needs to know, while its sandbox is still on its way."""
@@ -93,8 +96,9 @@ class Crew:
             collecting.cancel()
             raise
         if collecting.done() and collecting.exception() is None:
-            return replace(end, collected=collecting.result())
-        self._collecting[assignment.key] = (assignment.run.id, collecting)
+            generation = assignment.resource.metadata.generation
+            return replace(end, collected=Collected(collecting.result(), generation))
+        self._collecting[assignment.key] = (_order_of(assignment), collecting)
         return end
 
     def signs(self, key: ResourceKey) -> Signs | None:
@@ -111,11 +115,13 @@ class Crew:
 
     async def collect(self, assignment: Assignment) -> Harvest | Ending:
         """Make one commit of what the agent left, and have it ready for the push."""
-        run_id, begun = self._collecting.pop(assignment.key, ("", None))
+        order, begun = self._collecting.pop(assignment.key, (None, None))
         async with ahead(self._follower.keep_fresh(assignment)):
-            if begun is None or run_id != assignment.run.id:
-                return await self._collect(assignment)
-            return await begun
+            if begun is not None and order == _order_of(assignment):
+                return await begun
+            if begun is not None:
+                begun.cancel()
+            return await self._collect(assignment)
 
     async def _collect(self, assignment: Assignment) -> Harvest | Ending:
         if not assignment.publishes:
@@ -171,3 +177,7 @@ class Crew:
         self._follower.forget(key)
         self._collector.forget(key)
         self._publisher.forget(key)
+
+
+def _order_of(assignment: Assignment) -> _Order:
+    return assignment.run.id, assignment.resource.metadata.generation

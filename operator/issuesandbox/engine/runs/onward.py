@@ -121,8 +121,10 @@ class Onward(Mover):
             return self._over(status, end.ending, RunPhase.COLLECTING, scene.now)
         assignment = replace(assignment, status=status)
         note = EventNote("AgentCompleted", end.words)
-        if end.collected is not None:
-            return replace(self._gathered(assignment, end.collected, scene), earlier=note)
+        done = end.collected
+        # Whether anything is published may have been edited since.
+        if done is not None and done.generation == scene.resource.metadata.generation:
+            return replace(self._gathered(assignment, done.found, scene), earlier=note)
         # Collecting tells nobody anything, so it need not wait until that is written down.
         self._collected(key, assignment)
         return Progress(status, timedelta(0), note)

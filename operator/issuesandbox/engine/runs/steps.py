@@ -23,6 +23,14 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True)
+class Collected:
+    """What an agent left, and for which generation of the resource that was collected."""
+
+    found: Harvest | Ending
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class AgentEnd:
     """The end of an agent; `ending` is set where the run ends with it."""
 
@@ -33,7 +41,7 @@ class AgentEnd:
     """Nothing of the agent runs any more."""
     session_id: str | None = None
     """The agent's session, where it named one."""
-    collected: Harvest | Ending | None = None
+    collected: Collected | None = None
     """What it left, where collecting that took only a moment."""
 
 
