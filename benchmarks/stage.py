@@ -134,13 +134,15 @@ class Stage:
         pages = [(at, first) for at, first in log["lists"]]
         return Seen(creates, pages, Counter(log["calls"]))
 
-    async def until_quiet(self, program: Program, seconds: float = 60.0) -> float:
+    async def until_quiet(
+        self, program: Program, seconds: float = 60.0, share: float = _QUIET_SHARE
+    ) -> float:
         """Wait until the program uses next to no CPU; return what it had used by then."""
         used = program.cpu()
         for _ in range(int(seconds / _QUIET_SECONDS)):
             await asyncio.sleep(_QUIET_SECONDS)
             now = program.cpu()
-            if now - used < _QUIET_SHARE * _QUIET_SECONDS:
+            if now - used < share * _QUIET_SECONDS:
                 return used
             used = now
         raise BenchError(f"{program.child.name} was still busy after {seconds:g} s")

@@ -13,7 +13,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from issuesandbox.api.names import ANNOTATION_FIRST_CREATE, FINALIZER
 from issuesandbox.api.status import Status
 from issuesandbox.clock import Clock
 from issuesandbox.domain import numbers
@@ -24,12 +23,12 @@ from issuesandbox.domain.model import ANNOUNCEMENTS, Action, ActionKind, Observe
 from issuesandbox.domain.sandbox import Absent, Present, SandboxView
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.acting import Actor, Did, findings_of
-from issuesandbox.engine.action_log import Deed, log_action, seen_as
+from issuesandbox.engine.action_log import Deed, log_action
+from issuesandbox.engine.announcing import Announcer
 from issuesandbox.engine.books import Books
 from issuesandbox.engine.cache import ResourceCache
 from issuesandbox.engine.cleaning import with_deletion_record
 from issuesandbox.engine.findings import Findings
-from issuesandbox.engine.lodging import with_intent
 from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.notes import deleting_retired, notes
 from issuesandbox.engine.observe import Observer
@@ -91,6 +90,7 @@ class Reconciler:
         self._reader = reader
         self._timings = timings
         self._writer = Writer(ports.resources, cache, ports.clock, ports.books, self._check_charge)
+        self._announcer = Announcer(self._writer, ports.clock)
         self._actor = Actor(ports.sandboxes, ports.ledgers)
         self._retirement = Retirement(
             ports.sandboxes,
@@ -193,10 +193,11 @@ class Reconciler:
         reading = parted
         if ActionKind.RELEASE in (each.kind for each in plan.actions):
             closed = await self._close_run(key, reading, plan)
-            await self._release(key, closed, observed, plan)
+            await self._announcer.release(key, closed, observed, plan)
             return None
         before = reading.resource.status
-        reading = await self._protect(key, reading, plan)
+        protected = await self._announcer.protect(key, reading, plan)
+        reading = self._reread(protected) if protected is not None else reading
         reading, plan, did = await self._act(key, reading, observed, plan)
         if did.created is not None:
             await self._let_others_go(key, did.created)
@@ -267,7 +268,7 @@ class Reconciler:
             return reading, setback(plan, error, self._timings), Did((), None, error, None)
         for action in plan.actions:
             if action.kind in ANNOUNCEMENTS:
-                announced = await self._announce(key, reading, action, observed, plan)
+                announced = await self._announcer.announce(key, reading, action, observed, plan)
                 continue
             if action.kind is ActionKind.CREATE and announced is None and action.intent is None:
                 await self._writer.confirm(key, reading)
@@ -318,41 +319,6 @@ class Reconciler:
         seen = Observed(Present(created), evidence=True)
         following = self._decide(reading, seen)
         return (observed, plan) if following.actions else (seen, following)
-
-    async def _protect(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading:
-        """Put the finalizer back before anything is done that it must outlive."""
-        first = any(each.kind is ActionKind.ANNOUNCE_FIRST_CREATE for each in plan.actions)
-        desired = reading.desired
-        if desired.has_finalizer or desired.deleting or first or not plan.needs_evidence:
-            return reading
-        finalizers = [*reading.resource.metadata.finalizers, FINALIZER]
-        return self._reread(await self._writer.patch(key, reading, {"finalizers": finalizers}))
-
-    async def _announce(
-        self, key: ResourceKey, reading: Reading, action: Action, observed: Observed, plan: Plan
-    ) -> Mapping[str, Any] | None:
-        assert action.intent is not None, "an announcement carries its intent"
-        if action.kind is ActionKind.ANNOUNCE_FIRST_CREATE:
-            note = action.intent.model_dump_json(by_alias=True, exclude_none=True)
-            metadata = {
-                "finalizers": [*reading.resource.metadata.finalizers, FINALIZER],
-                "annotations": {ANNOTATION_FIRST_CREATE: note},
-            }
-            return await self._writer.patch(key, reading, metadata)
-        status = with_intent(reading.resource.status, action.intent)
-        if plan.reason == CLEANUP:
-            # The call changes nothing of what is told of it, so all is told at once.
-            findings = findings_of(observed, plan, Did((ActionKind.DELETE,), None, None))
-            status = next_status(reading, plan, findings, self._ports.clock.now(), status)
-        return await self._writer.write_status(key, reading, status)
-
-    async def _release(
-        self, key: ResourceKey, reading: Reading, observed: Observed, plan: Plan
-    ) -> None:
-        kept = [each for each in reading.resource.metadata.finalizers if each != FINALIZER]
-        deed = Deed(ActionKind.RELEASE.value, seen_as(observed.sandbox), plan.reason)
-        log_action(key, reading, deed)
-        await self._writer.patch(key, reading, {"finalizers": kept})
 
     async def _record(
         self,
