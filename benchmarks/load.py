@@ -16,7 +16,7 @@ from stage import Stage
 
 _RATE = 45.0
 _AT_ONCE = 50
-_TICK = Timings().fleet_tick.total_seconds()
+TICK = Timings().fleet_tick.total_seconds()
 _TICK_LIMIT = 20.0
 _SAMPLE_SECONDS = 0.02
 _SCRAPES = 25
@@ -42,7 +42,7 @@ async def start(stage: Stage, program: Program, *, settle: bool = True) -> Figur
     served = await stage.served(late)
     if program.child.name == "operator" and settle:
         # The first passes of those who are settled are spread over a tick.
-        await asyncio.sleep(_TICK)
+        await asyncio.sleep(TICK)
     # Renewals come from the start on, and the probes cost something themselves.
     cpu_quiet = await stage.until_quiet(program, share=_FIRST_PASSES_OVER)
     delays = program.delays_between(program.started_at, time.monotonic())

@@ -43,7 +43,7 @@ RESULTS = HERE / "results.json"
 _NAMESPACES = (
     NAMESPACE,
     life.NAMESPACE,
-    life.TAKEOVER,
+    *life.TAKEOVERS,
     run_world.NAMESPACE,
     live_runs.NAMESPACE,
 )
@@ -218,14 +218,16 @@ async def _round(
     burst: tuple[list[load.Figures] | None, int],
 ) -> None:
     async with getattr(stage, name)() as program:
-        # The first passes over the fleet are no part of what a burst costs.
-        settle = times.settle or burst[0] is not None
-        found["start"].append(await load.start(stage, program, settle=settle))
+        found["start"].append(await load.start(stage, program, settle=times.settle))
+        settled_at = time.monotonic() + load.TICK
         if name == "operator":
             program.toggle_probes()
         found["steady"].append(await load.steady(stage, times.steady, times.warm_up))
         bursts, count = burst
         if bursts is not None:
+            if name == "operator":
+                # The first passes over the fleet are no part of what a burst costs.
+                await asyncio.sleep(settled_at - time.monotonic())
             await stage.until_quiet(program)
             bursts.append(await load.burst(stage, program, count))
 
