@@ -41,8 +41,6 @@ class _Sightings:
     """Since when others hold the name."""
     create_at: datetime | None = None
     create_since: float = 0.0
-    seen: tuple[SandboxView, float] | None = None
-    """Our sandbox as Daytona itself showed it last, and when."""
     unseen_stops: tuple[float, float] | None = None
     """When stops were first and last sent without a state to see, before or since."""
     sent: tuple[Plan, str | None, float] | None = None
@@ -92,7 +90,7 @@ class Observer:
         self._keys_used += 1
         self._organization = None
         for sightings in self._sightings.values():
-            sightings.absent_since = sightings.held_since = sightings.seen = None
+            sightings.absent_since = sightings.held_since = None
 
     def doubt(self, key: ResourceKey) -> None:
         """Take note that the fleet view may be wrong: the next look must be at Daytona itself."""
@@ -102,11 +100,6 @@ class Observer:
         """Have what was just seen at Daytona compared with the next fleet view."""
         if observed.evidence and isinstance(observed.sandbox, Present):
             self._fleet.expect(key.uid)
-
-    def saw(self, key: ResourceKey, sandbox: SandboxView | None) -> None:
-        """Take note of our sandbox as Daytona itself shows it right now, if it does."""
-        seen = (sandbox, self._clock.monotonic()) if sandbox is not None else None
-        self._sightings.setdefault(key, _Sightings()).seen = seen
 
     def stops_unseen(self, key: ResourceKey) -> None:
         """Take note of a stop whose effect nobody sees, so that it is not sent all the time."""
@@ -125,10 +118,7 @@ class Observer:
         self._sightings.setdefault(key, _Sightings()).sent = (plan, seen.sandbox.state, until)
 
     def glance(self, key: ResourceKey, desired: Desired) -> Observed | None:
-        """Return what the fleet view or the last look showed, or None where only a GET can tell.
-
-        A new sandbox is in no list yet; a look that is younger than a tick tells as much as one.
-        """
+        """Return what the fleet view shows, or None where only a GET can tell."""
         if key in self._doubted:
             return None
         view = self._fleet.view
@@ -137,19 +127,11 @@ class Observer:
             return None
         if any(each.id != known for each in self._shown(desired)):
             return None
-        for sandbox in (*view.by_uid.get(desired.identity.uid, ()), *self._just_seen(key)):
+        for sandbox in view.by_uid.get(desired.identity.uid, ()):
             # A list may flap: what differs from the last evidence needs new evidence.
             if sandbox.id == known and sandbox.state == desired.memory.state:
                 return Observed(Present(sandbox))
         return None
-
-    def _just_seen(self, key: ResourceKey) -> tuple[SandboxView, ...]:
-        sightings = self._sightings.get(key)
-        if sightings is None or sightings.seen is None:
-            return ()
-        sandbox, at = sightings.seen
-        recent = self._clock.monotonic() - at < self._timings.fleet_tick.total_seconds()
-        return (sandbox,) if recent else ()
 
     async def look(self, key: ResourceKey, desired: Desired) -> Observed:
         """Return what Daytona itself says right now."""
@@ -167,7 +149,6 @@ class Observer:
             return self._with_unseen_stops(sightings, Observed(_unknown(error), evidence=True))
         if sandbox is None or sight_of(sandbox) is not Sight.STRANGE:
             sightings.unseen_stops = None
-        self.saw(key, sandbox if holder is Holder.OURS else None)
         observed = Observed(
             Present(sandbox) if sandbox is not None else Absent(),
             evidence=True,

@@ -199,8 +199,9 @@ class Reconciler:
         protected = await self._announcer.protect(key, reading, plan)
         reading = self._reread(protected) if protected is not None else reading
         reading, plan, did = await self._act(key, reading, observed, plan)
-        if did.created is not None:
-            await self._let_others_go(key, did.created)
+        if did.created is not None and self._ports.stand_back is not None:
+            # The announcement is enough for whoever comes after us; others wait for a sandbox.
+            await self._ports.stand_back(self._timings.record_patience.total_seconds())
         findings = findings_of(observed, plan, did)
         if reading.resource.status != before:
             findings = replace(findings, announced=plan.reason == CLEANUP)
@@ -230,12 +231,6 @@ class Reconciler:
         # in one that was found, the next pass sees; our own write wakes nobody.
         soon = self._timings.settle_check.total_seconds()
         return soon if delay is None else min(delay, soon)
-
-    async def _let_others_go(self, key: ResourceKey, created: SandboxView) -> None:
-        """Stand back: the announcement is enough for whoever comes after us, others wait."""
-        self._observer.saw(key, created)
-        if self._ports.stand_back is not None:
-            await self._ports.stand_back(self._timings.record_patience.total_seconds())
 
     async def _part(self, key: ResourceKey, reading: Reading, plan: Plan) -> Reading | None:
         """Have the run part with a sandbox that is given up; None while that is under way.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def holders_of(needle: str) -> set[int]:
 def files_with(folder: Path, needle: str) -> list[str]:
     """Return the files under a folder that hold a text."""
     found = []
-    for path in folder.rglob("*"):
+    # Folders come and go meanwhile, which `walk` passes over.
+    for path in (Path(place, name) for place, _, names in os.walk(folder) for name in names):
         try:
             if path.is_file() and needle.encode() in path.read_bytes():
                 found.append(str(path.relative_to(folder)))

@@ -122,8 +122,10 @@ class Onward(Mover):
         assignment = replace(assignment, status=status)
         note = EventNote("AgentCompleted", end.words)
         done = end.collected
-        # Whether anything is published may have been edited since.
-        if done is not None and done.generation == scene.resource.metadata.generation:
+        # Whether anything is published may have been edited since; and who hears no stop, or goes
+        # by no limit, while its agent runs, does so before the gate.
+        heeds = scene.enforced and not scene.deaf
+        if done is not None and heeds and done.generation == scene.resource.metadata.generation:
             return replace(self._gathered(assignment, done.found, scene), earlier=note)
         # Collecting tells nobody anything, so it need not wait until that is written down.
         self._collected(key, assignment)
