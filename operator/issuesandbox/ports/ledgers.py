@@ -14,7 +14,10 @@ class Ledgers(Protocol):
     async def put(
         self, owner: ResourceKey, name: str, data: Mapping[str, str], *, new: bool = False
     ) -> None:
-        """Write a ConfigMap owned by the resource, so that it goes with it."""
+        """Write a ConfigMap owned by the resource, so that it goes with it.
+
+        `new` says that probably nobody wrote it before: it is created without a try to change it.
+        """
         ...
 
     async def secret(self, namespace: str, name: str) -> Mapping[str, str]:

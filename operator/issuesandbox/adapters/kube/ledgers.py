@@ -29,7 +29,10 @@ class KubeLedgers:
     async def put(
         self, owner: ResourceKey, name: str, data: Mapping[str, str], *, new: bool = False
     ) -> None:
-        """Write a ConfigMap owned by the resource, so that it goes with it."""
+        """Write a ConfigMap owned by the resource, so that it goes with it.
+
+        `new` says that probably nobody wrote it before: it is created without a try to change it.
+        """
         path = f"/api/v1/namespaces/{owner.namespace}/configmaps"
         reference = {
             "apiVersion": API_VERSION,

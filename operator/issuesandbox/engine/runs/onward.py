@@ -122,8 +122,8 @@ class Onward(Mover):
         assignment = replace(assignment, status=status)
         note = EventNote("AgentCompleted", end.words)
         done = end.collected
-        # Whether anything is published may have been edited since; and who hears no stop, or goes
-        # by no limit, while its agent runs, does so before the gate.
+        # Whether anything is published may have been edited since. A run that by its flags hears no
+        # stop, or goes by no limit, while its agent runs, must do so again before the gate.
         heeds = scene.enforced and not scene.deaf
         if done is not None and heeds and done.generation == scene.resource.metadata.generation:
             return replace(self._gathered(assignment, done.found, scene), earlier=note)
