@@ -96,8 +96,7 @@ def commit_id(order: CommitOrder, tree: str) -> str:
 class CollectOrder:
     """Where to collect from and to; all paths are absolute paths in the sandbox."""
 
-    script: str
-    """The uploaded `collect.sh`, in a folder two levels below the home directory."""
+    home: str
     work: str
     folder: str
     """Where results are kept: packs are found there again by their commit."""
@@ -111,17 +110,16 @@ class CollectOrder:
 def collect_command(order: CollectOrder) -> str:
     """Return the command to run in the sandbox, once its agent is dead.
 
-    It runs nothing but our own text: an operator of another version may be writing it.
+    It brings its program along, so that whatever lies in the sandbox is not run.
     """
     words = (
-        *(order.script, "patch" if order.patch else "commit"),
+        *(inside.script(COLLECTOR).decode(), COLLECTOR, "patch" if order.patch else "commit"),
         *(order.work, order.folder, order.nonce, order.commit.parent),
         *(base64.b64encode(order.commit.rest()).decode(), order.summary, str(order.max_pack)),
+        order.home,
     )
-    digest = f'"$(PATH={SYSTEM_PATH} sha256sum <{shlex.quote(order.script)})"'
     # Without the environment, which may hold variables that git goes by.
-    run = f'exec /usr/bin/env -i PATH="$PATH" /bin/sh {shlex.join(words)}'
-    return f"case {digest} in {inside.digest(COLLECTOR)}*) {run};; esac"
+    return f'exec /usr/bin/env -i PATH="$PATH" /bin/sh -c {shlex.join(words)}'
 
 
 def pack_path(folder: str, commit: str) -> str:
@@ -142,6 +140,8 @@ class Collection:
     commit: str | None = None
     """None if the tree is the parent's: there is nothing to publish."""
     pack_size: int = 0
+    pack: bytes | None = None
+    """The pack itself, where it is small enough to be told; else it is to be fetched."""
     patch_size: int | None = None
     changes: tuple[Change, ...] = ()
     totals: ChangeTotals = field(default_factory=ChangeTotals)
@@ -171,10 +171,13 @@ def parse_collection(output: str, order: CollectOrder) -> Collection:
     if commit != commit_id(order.commit, tree):
         text = "the sandbox made another commit than it was told to; its work is not published"
         raise CollectError("CommitForged", text)
+    pack_size, pack = _number(said, "pack"), _decoded(said.get("packed", ""))
     return Collection(
         tree=tree,
         commit=commit,
-        pack_size=_number(said, "pack"),
+        pack_size=pack_size,
+        # Cut short, it is to be fetched as any other.
+        pack=pack if 0 < len(pack) == pack_size else None,
         patch_size=_number(said, "patch") if "patch" in said else None,
         changes=tuple(_changes(value for word, value in pairs if word == "change")),
         totals=_totals(said),

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Final
 
 from issuesandbox import inside
-from issuesandbox.domain.collection import COLLECTOR, SUMMARY_FILE, SYSTEM_PATH
+from issuesandbox.domain.collection import SUMMARY_FILE, SYSTEM_PATH
 
 SUPERVISOR: Final = "supervisor.sh"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -28,7 +28,8 @@ _MOST_BYTES: Final = 2 * 10**15
 _MOST_PROCESSES: Final = 10**6
 _LONGEST: Final = 10**9
 _EXIT_CODES: Final = 256
-_FILE_DIGEST: Final = 'sha256sum <"$1" 2>/dev/null'
+# Run from memory: it outlives any file, and is what was sent whatever lies in the sandbox.
+_RUN_SENT: Final = "sh -c 'eval \"$ISSUESANDBOX_SCRIPT\"' supervisor"
 MISSING: Final = "the supervisor's file is missing"
 
 
@@ -83,12 +84,7 @@ class RunPaths:
         An operator that was upgraded finds agents that an older one started: it brings its own
         supervisor along, and the one that runs is left in peace.
         """
-        return f"{self.root}/bin/{_versioned(SUPERVISOR)}"
-
-    @property
-    def collector(self) -> str:
-        """Return the path of the script that collects the work."""
-        return f"{self.root}/bin/{_versioned(COLLECTOR)}"
+        return f"{self.root}/bin/supervisor-{inside.digest(SUPERVISOR)[:12]}.sh"
 
     @property
     def run(self) -> str:
@@ -176,9 +172,8 @@ def limits_text(limits: Limits) -> str:
 
 def start_command(paths: RunPaths, limits: Limits, argv: Iterable[str], stdin_path: str) -> str:
     """Start the agent in the work tree, unless this run was started before; answers at once."""
-    return _start_line(
-        paths, limits_text(limits), paths.run, paths.work, stdin_path or "/dev/null", *argv
-    )
+    words = (limits_text(limits), paths.run, paths.work, stdin_path or "/dev/null", *argv)
+    return f"{_sent()} exec {_RUN_SENT} start {' '.join(map(quoted, words))} </dev/null"
 
 
 def poll_command(
@@ -203,12 +198,11 @@ def sweep_command(paths: RunPaths, then: str = ":") -> str:
 
     What that prints follows the pulse.
     """
-    run = (
-        f'set -- "$(sh "$1" sweep {quoted(paths.run)} </dev/null)"; printf \'%s\\n\' "$1"; '
-        'case "$1" in *"\nsurvivors 0\n"*) '
-        f'PATH="$ISSUESANDBOX_PATH"; unset ISSUESANDBOX_PATH; {then};; esac; exit'
+    return (
+        f'{_sent()} set -- "$({_RUN_SENT} sweep {quoted(paths.run)} </dev/null)"; '
+        'printf \'%s\\n\' "$1"; case "$1" in *"\nsurvivors 0\n"*) '
+        f'PATH="$ISSUESANDBOX_PATH"; unset ISSUESANDBOX_PATH ISSUESANDBOX_SCRIPT; {then};; esac'
     )
-    return _checked(paths, _FILE_DIGEST, run)
 
 
 def parse_pulse(output: str) -> Pulse:
@@ -243,6 +237,16 @@ def quoted(word: str) -> str:
     return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
+def _sent() -> str:
+    """Build the beginning of a line that brings the supervisor along."""
+    # No variable of a common name is set: it could be one of the agent's.
+    text = quoted(inside.script(SUPERVISOR).decode())
+    return (
+        f'export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH}; '
+        f"ISSUESANDBOX_SCRIPT={text}; export ISSUESANDBOX_SCRIPT;"
+    )
+
+
 def _line(paths: RunPaths, verb: str, *words: str) -> str:
     """Build a line that runs our own supervisor or says that there is none.
 
@@ -250,35 +254,16 @@ def _line(paths: RunPaths, verb: str, *words: str) -> str:
     at this very moment: so its digest is taken first, three times at most.
     """
     run = f'exec sh "$1" {verb} {" ".join(map(quoted, words))} </dev/null'
-    return _checked(paths, _FILE_DIGEST, run)
-
-
-def _start_line(paths: RunPaths, *words: str) -> str:
-    """Build the line that starts: what is checked is run from memory, for it outlives the file."""
-    run = (
-        "export ISSUESANDBOX_SCRIPT; exec sh -c 'eval \"$ISSUESANDBOX_SCRIPT\"' supervisor start "
-        f"{' '.join(map(quoted, words))} </dev/null"
-    )
-    read = 'ISSUESANDBOX_SCRIPT="$(cat "$1" 2>/dev/null)"'
-    return _checked(paths, "printf '%s\\n' \"$ISSUESANDBOX_SCRIPT\" | sha256sum", run, first=read)
-
-
-def _checked(paths: RunPaths, digest: str, run: str, *, first: str = ":") -> str:
-    # No variable of a common name is set: it could be one of the agent's.
     changed, missing = (
         f"{_HEADER}\\nstate LOST\\nproblem {each}\\nend\\n" for each in (CHANGED, MISSING)
     )
     return (
-        f'set -- {quoted(paths.supervisor)}; export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH}; '
-        f'for _ in 1 2 3; do [ -f "$1" ] || break; {first}; '
-        f'case "$({digest})" in {inside.digest(SUPERVISOR)}*) {run};; esac; sleep 0.3; done; '
+        f"set -- {quoted(paths.supervisor)}; PATH={SYSTEM_PATH}; "
+        'for _ in 1 2 3; do [ -f "$1" ] || break; '
+        f'case "$(sha256sum <"$1" 2>/dev/null)" in {inside.digest(SUPERVISOR)}*) {run};; esac; '
+        "sleep 0.3; done; "
         f'if [ -e "$1" ]; then printf {quoted(changed)}; else printf {quoted(missing)}; fi'
     )
-
-
-def _versioned(name: str) -> str:
-    stem, dot, ending = name.partition(".")
-    return f"{stem}-{inside.digest(name)[:12]}{dot}{ending}"
 
 
 def _pulse(fields: dict[str, str], encoded: str) -> Pulse:

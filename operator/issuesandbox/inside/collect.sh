@@ -1,14 +1,14 @@
 #!/bin/sh
 # Turns what a run left in its work tree into one commit and a pack, inside the sandbox.
 #
-#   collect.sh commit|patch WORK FOLDER NONCE PARENT REST SUMMARY PACK_LIMIT
+#   collect.sh commit|patch WORK FOLDER NONCE PARENT REST SUMMARY PACK_LIMIT HOME
 #
 # WORK is the clone and PARENT the commit its work is based on. REST is the commit object after
 # its `tree` line, in base64: the operator writes it and can so tell the commit's id. SUMMARY is
 # a file in WORK that is read and not committed. FOLDER gets the results, COMMIT.pack and, for
 # `patch`, COMMIT.patch; NONCE tells calls at the same time apart. The answer goes to standard
 # output, one word and one value per line, file names as git quotes them, and is complete when its
-# last line is `end`. It is to be run with no environment but a PATH.
+# last line is `end`. It is to be run with no environment but a PATH, of which nothing in HOME counts.
 #
 # A run waits for this, and most of the time goes into starting programs: few are started, and what
 # is rare, such as a submodule, is looked for before anything is done about it.
@@ -27,6 +27,8 @@ summary_limit=6144
 detail_limit=600
 # A ConfigMap holds little more.
 patch_limit=921600
+# A pack up to this size comes with the answer, so that nobody has to ask for it.
+told_limit=65536
 
 configuration='[core]
 	repositoryformatversion = 0
@@ -104,8 +106,11 @@ make_repository() {
     export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 GIT_LITERAL_PATHSPECS=0
 }
 
-# git would wait for ever at a named pipe in the place of one of its files, and commits none.
-remove_pipes() { find "$work" \( -type p -o -type c -o -type b \) -exec rm -f {} +; }
+# git would wait for ever at a named pipe in the place of one of its files, and commits none. On the
+# way, everything is told that could be the mark of a repository inside this one.
+remove_pipes() {
+    find . \( -type p -o -type c -o -type b \) -exec rm -f {} + -o -path './*/.git' -print
+}
 
 # One name per line and back; small versions of sed cannot take a NUL inside a line.
 as_lines() { tr '\0\n' '\n\001'; }
@@ -120,8 +125,7 @@ list_submodules() {
 }
 
 list_nested() {
-    # Quoted, if there is anything odd in the name.
-    git ls-files --others --exclude-standard | grep -q '/"\{0,1\}$' || return 0
+    [ -n "$marks" ] || return 0
     git ls-files -z --others --exclude-standard | as_lines |
         sed -n 's,/$,,p' | as_names >"$out/nested"
 }
@@ -181,16 +185,18 @@ tell_summary() {
 }
 
 make_commit() {
-    { printf 'tree %s\n' "$tree" && printf '%s' "$rest" | base64 -d; } >"$out/commit" ||
-        fail NoSpace
-    commit=$(git hash-object -t commit -w --no-filters "$out/commit") || fail CommitFailed
+    commit=$({ printf 'tree %s\n' "$tree" && printf '%s' "$rest" | base64 -d; } |
+        git hash-object -t commit -w --stdin) || fail CommitFailed
 }
 
 make_pack() {
     printf '%s\n^%s\n' "$commit" "$parent" |
         git pack-objects --revs --thin --stdout -q |
         head -c "$((pack_limit + 1))" >"$out/pack" || fail NoSpace
-    pack_size=$(size_of "$out/pack")
+    size_of "$out/pack" >"$out/size" &
+    packed=$(head -c "$told_limit" "$out/pack" | encoded)
+    wait $!
+    read -r pack_size <"$out/size" || fail NoSpace
     [ "$pack_size" -gt 0 ] || fail PackFailed
     [ "$pack_size" -le "$pack_limit" ] || fail PackTooLarge
     mv -f "$out/pack" "$folder/$commit.pack" || fail NoSpace
@@ -205,7 +211,6 @@ make_patch() {
 }
 
 collect() {
-    remove_pipes
     [ -d "$work/.git/objects" ] || fail RepositoryDamaged
     command -v git >/dev/null || fail GitMissing
     make_repository
@@ -223,19 +228,23 @@ collect() {
         wait
         say commit "$commit"
         say pack "$pack_size"
+        [ "$pack_size" -gt "$told_limit" ] || say packed "$packed"
         [ "$mode" != patch ] || make_patch
     fi
     say end -
 }
 
 mode=$1 work=$2 folder=$3 out=$3/collect.$4 parent=$5 rest=$6 summary=$7 pack_limit=$8
-home=${0%/*/*/*}
+home=$9
 trust_path
 say collected 1
-[ ! -e "$out" ] || rm -rf "$out"
-trap 'wait; cd / && rm -rf "$out"' EXIT
-mkdir -p "$out/git/objects/info" "$out/git/refs" "$out/home" 2>/dev/null || fail NoSpace
 if [ ! -d "$work" ] || [ -L "$work" ] || ! cd "$work"; then
     fail WorkspaceLost
 fi
+[ ! -e "$out" ] || rm -rf "$out"
+# Nobody waits until it is cleared away.
+trap 'wait; { cd / && rm -rf "$out"; } >/dev/null 2>&1 &' EXIT
+mkdir -p "$out/git/objects/info" "$out/git/refs" "$out/home" 2>/dev/null &
+marks=$(remove_pipes 2>/dev/null) || marks=unknown
+wait $! || fail NoSpace
 collect 2>"$out/errors"

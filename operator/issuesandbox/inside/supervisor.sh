@@ -7,7 +7,7 @@
 #   sweep DIR                                          kill whatever is left of the run
 #
 # `start` needs this text in the variable ISSUESANDBOX_SCRIPT: the supervisor is run from there, so
-# that it is what was checked, whatever becomes of the file.
+# that it is what was sent, whatever lies in the sandbox.
 #
 # DIR is the folder of the run: who makes it, starts the agent. Times are in hundredths of a
 # second of the machine's uptime, so no clock has to agree with any other. LIMITS is
@@ -73,15 +73,16 @@ marked() { # print the files of the processes that carry the mark of this run
 # BUSY 0 the ids of the agent, its session, the marked ones and all their descendants. An id that
 # was used again since the agent's end is recognised by its start time. The supervisor itself goes
 # by what it remembers: the agent may have changed the file, and taken the mark off itself.
-table() { # BUSY MARKED
+table() { # BUSY
     the_agent || value='0 0'
-    cat /proc/[0-9]*/stat 2>/dev/null |
-        awk -v agent="${value% *}" -v start="${value#* }" -v busy="$1" -v marked="$2" \
-            -v keeper="$keeper" '
-        BEGIN {
-            n = split(marked, files, " ")
-            for (i = 1; i <= n; i++) { split(files[i], part, "/"); hit[part[3]] = 1 }
-        }
+    {
+        [ "$1" = 1 ] || marked
+        # No name of a process can pass for a mark behind this.
+        echo .
+        cat /proc/[0-9]*/stat 2>/dev/null
+    } |
+        awk -v agent="${value% *}" -v start="${value#* }" -v busy="$1" -v keeper="$keeper" '
+        !told { if ($0 == ".") told = 1; else { split($0, part, "/"); hit[part[3]] = 1 }; next }
         {
             # A program may have a line break in its name.
             if ($0 !~ /\) [A-Za-z] [0-9]/) { held = held $0; next }
@@ -111,9 +112,7 @@ table() { # BUSY MARKED
 
 members() { # set `found` to the processes of this run
     if [ -d /proc/self ]; then
-        # On one line: some versions of awk take no line break in a value.
-        # shellcheck disable=SC2046
-        found=$(set -- $(marked) && table 0 "$*")
+        found=$(table 0)
     else
         found=
         the_agent && kill -0 "-${value% *}" 2>/dev/null && found="-${value% *}"
@@ -257,10 +256,12 @@ keep() { # DIR CWD STDIN PROGRAM [ARGUMENT...]: start the agent and record its e
         ISSUESANDBOX_RUN=":${1##*/}:"
         export PATH ISSUESANDBOX_RUN
         unset ISSUESANDBOX_PATH ISSUESANDBOX_SCRIPT
-        shift 3
-        # A shell lets what it starts in the background ignore these two for ever.
-        env --default-signal=INT,QUIT true 2>/dev/null &&
+        if [ -e "$1/signals" ]; then
+            shift 3
             set -- env --default-signal=INT,QUIT "$@"
+        else
+            shift 3
+        fi
         if command -v setsid >/dev/null; then set -- setsid "$@"; fi
         exec "$@"
     ) <"$3" >"$1/pipe" 2>&1 &
@@ -319,12 +320,13 @@ supervise() { # DIR CWD STDIN PROGRAM [ARGUMENT...]
 }
 
 tick() { # look at everything once; fail when the agent has ended
+    # First, because the run waits for it.
+    if get exit; then return 1; fi
     clock
     measure
     get lost
     [ "$size $value" = "$heard_size" ] || { heard_size="$size $value" && heard=$now; }
     put "$dir" beat "$now $heard $born $size"
-    if get exit; then return 1; fi
     [ -f "$dir/limits" ] && [ -p "$dir/pipe" ] || give_up
     kill -0 "$drainer" 2>/dev/null || get drained || give_up
     kill -0 "$keeper" 2>/dev/null || get exit || give_up
@@ -358,7 +360,7 @@ look_at_children() { # LIMIT: a child that works is a sign of life; look four ti
     [ "$every" -lt 500 ] || every=500
     [ $((now - looked)) -ge "$every" ] || return 0
     looked=$now
-    seen=$(table 1 '')
+    seen=$(table 1)
     [ "$seen" = "$busy" ] || heard=$now
     busy=$seen
 }
@@ -419,7 +421,13 @@ begin() { # DIR LIMITS: say whether the agent may be started; if not, tell the s
     for tool in awk cat dd head ls mkfifo rm sed sleep tail tr; do
         command -v $tool >/dev/null || problem="the sandbox has no $tool"
     done
-    [ -z "$problem" ] && prepare "$2" && return 0
+    # A shell lets what it starts in the background ignore these two for ever. Whether that can be
+    # taken back is found out beside the rest: the agent waits for all of it.
+    PATH=${ISSUESANDBOX_PATH-$PATH} env --default-signal=INT,QUIT true 2>/dev/null &
+    if [ -z "$problem" ] && prepare "$2"; then
+        ! wait $! || put "$dir" signals yes
+        return 0
+    fi
     look
     report
     return 1

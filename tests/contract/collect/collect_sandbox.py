@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,14 +26,6 @@ DATE = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 class Sandbox:
     home: Path
     parent: str = ""
-
-    @property
-    def bin(self) -> Path:
-        return self.home / ".issuesandbox" / "bin"
-
-    @property
-    def script(self) -> Path:
-        return self.bin / "collect.sh"
 
     @property
     def run_folder(self) -> Path:
@@ -91,7 +84,7 @@ class Sandbox:
 
     def order(self, message: str = "Fix it\n\nCloses #1\n", **changes: object) -> CollectOrder:
         order = CollectOrder(
-            script=str(self.script),
+            home=str(self.home),
             work=str(self.work),
             folder=str(self.run_folder),
             nonce="n1",
@@ -122,6 +115,13 @@ class Sandbox:
     def collect(self, order: CollectOrder | None = None, shell: str = "/bin/sh") -> Collection:
         order = order or self.order()
         return parse_collection(self.run(order, shell), order)
+
+    def leavings(self) -> set[str]:
+        """Return what is in the folder of the run, once all that was in use is cleared away."""
+        until = time.monotonic() + 10
+        while any(self.run_folder.glob("collect.*")) and time.monotonic() < until:
+            time.sleep(0.01)
+        return {each.name for each in self.run_folder.iterdir()}
 
     def pack(self, commit: str) -> bytes:
         return Path(pack_path(str(self.run_folder), commit)).read_bytes()

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from collect_sandbox import Sandbox
 
-from issuesandbox.inside import script
-
 
 @pytest.fixture(params=["dash", "bash", "busybox sh"])
 def shell(request: pytest.FixtureRequest) -> str:
@@ -23,8 +21,6 @@ def shell(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
     made = Sandbox(tmp_path / "home")
-    made.bin.mkdir(parents=True)
-    made.script.write_bytes(script("collect.sh"))
     made.run_folder.mkdir(parents=True)
     made.git("init", "-q", "-b", "main", str(made.work), cwd=tmp_path)
     made.write("README.md", "hello\n")

@@ -53,6 +53,15 @@ def test_changes_become_one_commit_on_the_parent(
     totals = found.totals
     assert (totals.files, totals.created, totals.modified, totals.deleted) == (3, 1, 1, 1)
     assert (totals.additions, totals.deletions) == (3, 2)
+    assert found.pack == sandbox.pack(found.commit)
+    assert found.pack_size == len(found.pack)
+
+
+def test_a_pack_that_is_large_is_not_told(sandbox: Sandbox) -> None:
+    sandbox.write("large.bin", os.urandom(70_000))
+    found = sandbox.collect()
+    assert found.commit is not None
+    assert found.pack is None
     assert found.pack_size == len(sandbox.pack(found.commit))
 
 
@@ -60,8 +69,7 @@ def test_the_same_work_gives_the_same_commit_again(sandbox: Sandbox) -> None:
     sandbox.write("new.txt", "new\n")
     first = sandbox.collect()
     assert sandbox.collect(sandbox.order(nonce="n2")) == first
-    left = {each.name for each in sandbox.run_folder.iterdir()}
-    assert left == {f"{first.commit}.pack"}
+    assert sandbox.leavings() == {f"{first.commit}.pack"}
 
 
 def test_an_untouched_tree_is_empty(sandbox: Sandbox) -> None:
@@ -277,7 +285,7 @@ def test_a_pack_over_the_limit_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises(CollectError, match="larger than a push") as caught:
         sandbox.collect(sandbox.order(max_pack=100_000))
     assert caught.value.code == "PackTooLarge"
-    assert list(sandbox.run_folder.iterdir()) == []
+    assert sandbox.leavings() == set()
 
 
 def test_a_patch_holds_the_same_changes(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -279,9 +279,12 @@ def test_a_changed_supervisor_is_not_run(dash_sandbox: InsideSandbox) -> None:
     told = dash_sandbox.poll().pulse
     assert told.state is RunState.LOST
     assert told.problem
+    # A start and a sweep bring their own along.
+    assert dash_sandbox.start("true").pulse.fresh
+    assert dash_sandbox.sweep().pulse.survivors == 0
+    assert not Path("/tmp/never").exists()
     script.unlink()
-    assert dash_sandbox.start("true").pulse.problem
-    assert not dash_sandbox.folder.exists()
+    assert dash_sandbox.poll().pulse.problem
 
 
 def test_a_supervisor_that_is_just_being_written_is_waited_for(

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from issuesandbox import inside
 from issuesandbox.domain.collection import (
+    COLLECTOR,
     CollectError,
     CollectOrder,
     CommitOrder,
@@ -21,9 +23,9 @@ from issuesandbox.domain.collection import (
 )
 
 COMMIT = CommitOrder("a" * 40, "Bot", "bot@example.org", datetime(2026, 3, 1, tzinfo=UTC), "Fix")
-ORDER = CollectOrder("/h/.issuesandbox/bin/collect.sh", "/h/work", "/h/out", "n", COMMIT)
+ORDER = CollectOrder("/h", "/h/work", "/h/out", "n", COMMIT)
 TREE = "b" * 40
-KNOWN = ("tree", "commit", "pack", "files", "created", "lines", "change", "summary")
+KNOWN = ("tree", "commit", "pack", "packed", "files", "created", "lines", "change", "summary")
 
 
 def _answer(*lines: str) -> str:
@@ -41,12 +43,14 @@ def test_the_id_is_gits_own() -> None:
 
 def test_the_command_holds_no_text_of_others() -> None:
     nasty = CommitOrder("a" * 40, "B", "b@c", COMMIT.date, "'; rm -rf / #\n$(x)")
-    command = collect_command(CollectOrder("/s", "/h/w x", "/o", "n", nasty))
-    assert "rm -rf" not in command
-    words = shlex.split(command.partition(" exec ")[2])
-    assert words[:3] == ["/usr/bin/env", "-i", "PATH=$PATH"]
-    assert words[3:7] == ["/bin/sh", "/s", "commit", "/h/w x"]
-    assert b"rm -rf" in base64.b64decode(words[10])
+    command = collect_command(CollectOrder("/h", "/h/w x", "/o", "n", nasty))
+    assert "rm -rf /" not in command
+    words = shlex.split(command)
+    assert words[:6] == ["exec", "/usr/bin/env", "-i", "PATH=$PATH", "/bin/sh", "-c"]
+    assert words[6] == inside.script(COLLECTOR).decode()
+    assert words[7:10] == [COLLECTOR, "commit", "/h/w x"]
+    assert b"rm -rf /" in base64.b64decode(words[13])
+    assert words[-1] == "/h"
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,19 @@ def test_any_answer_is_read_or_refused(pairs: list[tuple[str, str]], names: list
         return
     assert found.commit == commit_id(COMMIT, TREE)
     assert len(found.changes) <= 50
+
+
+@pytest.mark.parametrize(
+    ("size", "told", "pack"),
+    [
+        ("4", base64.b64encode(b"PACK").decode(), b"PACK"),
+        ("9", base64.b64encode(b"PACK").decode(), None),
+        ("4", "no base64", None),
+        ("0", "", None),
+    ],
+)
+def test_a_pack_is_taken_from_the_answer_if_it_is_whole(
+    size: str, told: str, pack: bytes | None
+) -> None:
+    lines = (f"tree {TREE}", f"commit {commit_id(COMMIT, TREE)}", f"pack {size}", f"packed {told}")
+    assert parse_collection(_answer(*lines), ORDER).pack == pack

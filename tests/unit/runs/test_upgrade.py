@@ -47,4 +47,4 @@ async def test_another_version_goes_on_with_an_agent_that_runs(
         await world.live(wire)
     assert world.run["outcome"] == "Succeeded", world.run
     assert world.run["changeTotals"]["additions"] == 1, "the agent ran once"
-    assert wire.calls.count("upload") == 2, "its programs were brought once, and for the sweep"
+    assert wire.calls.count("upload") == 1, "its supervisor was brought once"

@@ -37,7 +37,7 @@ from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.beside import ahead
 from issuesandbox.engine.runs.following import SURVIVES, Follower
 from issuesandbox.engine.runs.outside import Outside
-from issuesandbox.engine.runs.warden import programs, pulse_of
+from issuesandbox.engine.runs.warden import pulse_of
 from issuesandbox.engine.runs.watch import Watch
 from issuesandbox.ports.errors import CallError, Invalid, Unavailable
 from issuesandbox.ports.resources import ResourceKey
@@ -127,8 +127,10 @@ class Collector:
             found = await self._swept(assignment, paths, order)
             if found.commit is None:
                 return Work(found)
-            path = pack_path(order.folder, found.commit)
-            pack = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
+            pack = found.pack
+            if pack is None:
+                path = pack_path(order.folder, found.commit)
+                pack = await toolbox.download(sandbox_id, path, limit=MAX_PACK)
             redactor = (await informed).redactor
         try:
             leaks = await asyncio.to_thread(holds_any, pack, redactor.traces())
@@ -143,23 +145,19 @@ class Collector:
     async def _swept(
         self, assignment: Assignment, paths: RunPaths, order: CollectOrder
     ) -> Collection:
-        """Kill what is left of the agent, then collect: one call, unless our programs are gone."""
-        command = sweep_command(paths, collect_command(order))
-        seconds = self._outside.timings.collect_timeout.total_seconds()
-        for brought in (False, True):
-            toolbox, sandbox_id = self._outside.toolbox, assignment.sandbox_id
-            if brought:
-                await toolbox.upload(sandbox_id, programs(paths))
-            done = await toolbox.execute(sandbox_id, command, seconds=seconds)
-            pulse = pulse_of(done.output)
-            if pulse.survivors == 0:
-                try:
-                    return parse_collection(done.output, order)
-                except IncompleteAnswer as error:
-                    incomplete = error
-            elif pulse.problem is None or brought:
-                raise _surviving(pulse.survivors)
-        raise Unavailable(str(incomplete)) from incomplete
+        """Kill what is left of the agent, then collect, in one call."""
+        done = await self._outside.toolbox.execute(
+            assignment.sandbox_id,
+            sweep_command(paths, collect_command(order)),
+            seconds=self._outside.timings.collect_timeout.total_seconds(),
+        )
+        pulse = pulse_of(done.output)
+        if pulse.survivors != 0:
+            raise _surviving(pulse.survivors)
+        try:
+            return parse_collection(done.output, order)
+        except IncompleteAnswer as error:
+            raise Unavailable(str(error)) from error
 
     async def harvest(
         self, assignment: Assignment, work: Work | None, kept: Awaitable[_Kept] | None = None
@@ -224,7 +222,7 @@ def _order(assignment: Assignment, paths: RunPaths, *, patch: bool) -> CollectOr
         message=commit_message(issue.number, issue.title or "", run.id),
     )
     return CollectOrder(
-        script=paths.collector,
+        home=paths.home,
         work=paths.work,
         folder=_folder(paths),
         nonce=uuid4().hex[:8],

@@ -20,14 +20,12 @@ from issuesandbox.domain.agents.verdict import judge
 from issuesandbox.domain.comment import Activity
 from issuesandbox.domain.runs.chapters import Ending, Harvest
 from issuesandbox.domain.supervision import (
-    CHANGED,
     EndedBy,
     Pulse,
     RunPaths,
     RunState,
     poll_command,
     start_command,
-    supervisor_file,
 )
 from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.agents import (
@@ -222,12 +220,7 @@ class Follower(Warden):
         outside.check_charge(assignment)
         limits = limits_of(assignment, outside.clock.now())
         command = start_command(paths, limits, launch.argv, launch.stdin_path)
-        pulse = await self._ask(assignment, paths, command, launch.env)
-        if pulse.problem != CHANGED:
-            return pulse
-        # No agent of this run did that: there is none yet.
-        await outside.toolbox.upload(assignment.sandbox_id, supervisor_file(paths))
-        return await self._ask(assignment, paths, command, launch.env)
+        return await self._answer(assignment, command, launch.env)
 
     async def poll(
         self, assignment: Assignment, paths: RunPaths, offset: int, wait: float

@@ -28,7 +28,6 @@ from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.probing import Health
 from issuesandbox.engine.runs.setting_up import set_up
 from issuesandbox.engine.runs.sources import COMMIT, Hopeless
-from issuesandbox.engine.runs.warden import programs
 from issuesandbox.ports.errors import Unavailable
 from issuesandbox.ports.toolbox import TOO_SLOW
 
@@ -57,7 +56,7 @@ async def _prepare(assignment: Assignment, outside: Outside, approach: Approach)
     text = issue_text(scouted.facts, prompt=asked.prompt or "", template=asked.prompt_template)
     launch = launch_of(assignment, paths, session_id)
     files = {paths.issue: text.encode(), paths.prompt: sentence(paths).encode()}
-    files |= {**launch.files, **programs(paths)}
+    files |= {**launch.files, **supervisor_file(paths)}
     async with ahead(_check_agent(assignment, outside, launch)) as checked:
         commit = await _furnished(assignment, outside, paths, files, (approach.cloned, checked))
     return Preparation(

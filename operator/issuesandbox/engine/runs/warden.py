@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from issuesandbox import inside
 from issuesandbox.domain.buckets import Priority
-from issuesandbox.domain.collection import COLLECTOR
 from issuesandbox.domain.supervision import (
     MISSING,
     Pulse,
@@ -31,11 +29,6 @@ def pulse_of(output: str) -> Pulse:
         return parse_pulse(output)
     except PulseError as error:
         raise Unavailable(f"the sandbox gave no usable answer: {error}") from error
-
-
-def programs(paths: RunPaths) -> dict[str, bytes]:
-    """Return our programs that a run needs in its sandbox, by their paths."""
-    return {**supervisor_file(paths), paths.collector: inside.script(COLLECTOR)}
 
 
 class Warden:
@@ -63,24 +56,18 @@ class Warden:
         """Take note of the sandbox's home directory."""
         self._homes[assignment.key] = (assignment.sandbox_id, home)
 
-    async def _ask(
-        self,
-        assignment: Assignment,
-        paths: RunPaths,
-        command: str,
-        env: Mapping[str, str] | None = None,
-    ) -> Pulse:
-        pulse = await self._answer(assignment, command, env)
+    async def _ask(self, assignment: Assignment, paths: RunPaths, command: str) -> Pulse:
+        pulse = await self._answer(assignment, command)
         sandbox_id = assignment.sandbox_id
         if pulse.problem != MISSING or self._equipped.get(assignment.key) == sandbox_id:
             return pulse
         # An operator of another version began this, or the agent removed it: bring it once.
         self._equipped[assignment.key] = sandbox_id
         await self._outside.toolbox.upload(sandbox_id, supervisor_file(paths))
-        return await self._answer(assignment, command, env)
+        return await self._answer(assignment, command)
 
     async def _answer(
-        self, assignment: Assignment, command: str, env: Mapping[str, str] | None
+        self, assignment: Assignment, command: str, env: Mapping[str, str] | None = None
     ) -> Pulse:
         timings = self._outside.timings
         seconds = (timings.toolbox_timeout + timings.run_tick).total_seconds()
