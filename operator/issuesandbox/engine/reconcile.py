@@ -211,7 +211,7 @@ class Reconciler:
         progress = self._runs.advance(key, reading, plan, did.created)
         if progress is not None and progress.doubt:
             self._observer.doubt(key)
-        status = await self._record(key, reading, plan, findings, progress)
+        status, run_check = await self._record(key, reading, plan, findings, progress)
         if status != before:
             # A create may be answered by a sandbox that runs already.
             told = (acted,) if plan is acted else (acted, plan)
@@ -222,7 +222,6 @@ class Reconciler:
         self.actions.update(did.done)
         self._observer.expect(key, observed)
         now = self._ports.clock.now()
-        run_check = progress.next_check if progress is not None else None
         delay = seconds_to_the_next(reading, plan, run_check, now, self._timings)
         gone = findings.gone or findings.retired_gone is not None
         if not (gone or _leaves_more(before, status, did)):
@@ -322,19 +321,24 @@ class Reconciler:
         plan: Plan,
         findings: Findings,
         progress: Progress | None,
-    ) -> Status:
-        """Write down what the pass came to; return that, or what was there if it is no news."""
+    ) -> tuple[Status, timedelta | None]:
+        """Write down what the pass came to.
+
+        Return the status, as it was if that is no news, and when the run needs the next pass.
+        """
         now = self._ports.clock.now()
         base = progress.status if progress is not None else reading.resource.status
+        run_check = progress.next_check if progress is not None else None
         status = next_status(reading, plan, findings, now, base)
         status = with_deletion_record(status, reading, findings, now, self._timings)
         written = await self._writer.write_status(key, reading, status)
         if written is None:
-            return reading.resource.status
-        if progress is not None and progress.next_check == timedelta(0):
-            # Before anybody is told: the run does not wait for that.
-            self._runs.look_ahead(key, reading, status, plan)
-        return status
+            return reading.resource.status, run_check
+        # Before anybody is told: the run does not wait for that.
+        if run_check == timedelta(0) and self._runs.look_ahead(key, reading, status, plan):
+            # Who is on the way wakes us; a pass right now would only hold them up.
+            run_check = self._timings.settle_check
+        return status, run_check
 
     def _reread(self, body: Mapping[str, Any]) -> Reading:
         self._cache.put(body, own=True)

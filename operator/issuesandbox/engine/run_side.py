@@ -71,13 +71,16 @@ class RunSide:
             return None
         return self._driver.advance(key, scene_of(reading, plan, self._clock.now(), created))
 
-    def look_ahead(self, key: ResourceKey, reading: Reading, written: Status, plan: Plan) -> None:
-        """Begin what comes next in the run, now that what it rests on is written down."""
+    def look_ahead(self, key: ResourceKey, reading: Reading, written: Status, plan: Plan) -> bool:
+        """Begin what comes next in the run, now that what it rests on is written down.
+
+        Tell whether somebody is on the way.
+        """
         sandbox = written.sandbox
         if self._driver is None or sandbox is None or not (plan.ready and plan.synced):
-            return
+            return False
         scene = scene_of(reading, plan, self._clock.now())
-        self._driver.look_ahead(
+        return self._driver.look_ahead(
             key,
             replace(
                 scene,

@@ -88,14 +88,16 @@ class RunDriver:
         progress = replace(progress, status=status)
         return self._news.share(key, scene, progress)
 
-    def look_ahead(self, key: ResourceKey, scene: Scene) -> None:
+    def look_ahead(self, key: ResourceKey, scene: Scene) -> bool:
         """Begin the errand that comes next, right after what it rests on was written down.
 
-        What it finds, the next pass sees to.
+        Tell whether there is one; what it finds, the next pass sees to.
         """
         move = next_move(replace(scene, debounce=self._debounce))
-        if move in _ERRANDS:
-            self._moves[move](key, scene)
+        if move not in _ERRANDS:
+            return False
+        self._moves[move](key, scene)
+        return True
 
     def scout(self, key: ResourceKey, scene: Scene) -> None:
         """Find out what a run needs to know, while its sandbox is brought up."""
