@@ -28,6 +28,7 @@ COLLECTOR: Final = "collect.sh"
 # An agent may have put programs of its own into a folder that its PATH names first.
 SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+_SENT: Final = "ISSUESANDBOX_COLLECTOR"
 _ID: Final = re.compile(r"[0-9a-f]{40}")
 _MAX_SUMMARY: Final = 6144
 _COUNT: Final = re.compile(r"[0-9]{1,15}")
@@ -108,18 +109,24 @@ class CollectOrder:
 
 
 def collect_command(order: CollectOrder) -> str:
-    """Return the command to run in the sandbox, once its agent is dead.
-
-    It brings its program along, so that whatever lies in the sandbox is not run.
-    """
+    """Return the command to run in the sandbox, once its agent is dead; needs `collector_sent`."""
     words = (
-        *(inside.script(COLLECTOR).decode(), COLLECTOR, "patch" if order.patch else "commit"),
+        *(COLLECTOR, "patch" if order.patch else "commit"),
         *(order.work, order.folder, order.nonce, order.commit.parent),
         *(base64.b64encode(order.commit.rest()).decode(), order.summary, str(order.max_pack)),
         order.home,
     )
     # Without the environment, which may hold variables that git goes by.
-    return f'exec /usr/bin/env -i PATH="$PATH" /bin/sh -c {shlex.join(words)}'
+    run = f'exec /usr/bin/env -i PATH="$PATH" /bin/sh -c "${_SENT}"'
+    return f"{run} {shlex.join(words)}"
+
+
+def collector_sent() -> dict[str, str]:
+    """Return the variable that brings the program along: whatever lies in the sandbox is not run.
+
+    In the command itself it would be read byte by byte: bash takes no more from a pipe at once.
+    """
+    return {_SENT: inside.script(COLLECTOR).decode()}
 
 
 def pack_path(folder: str, commit: str) -> str:

@@ -28,7 +28,9 @@ _MOST_BYTES: Final = 2 * 10**15
 _MOST_PROCESSES: Final = 10**6
 _LONGEST: Final = 10**9
 _EXIT_CODES: Final = 256
-# Run from memory: it outlives any file, and is what was sent whatever lies in the sandbox.
+# Run from memory: it outlives any file, and is what was sent whatever lies in the sandbox. No
+# variable of a common name is set: it could be one of the agent's.
+_OWN_PATH: Final = f'export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH};'
 _RUN_SENT: Final = "sh -c 'eval \"$ISSUESANDBOX_SCRIPT\"' supervisor"
 MISSING: Final = "the supervisor's file is missing"
 
@@ -171,9 +173,12 @@ def limits_text(limits: Limits) -> str:
 
 
 def start_command(paths: RunPaths, limits: Limits, argv: Iterable[str], stdin_path: str) -> str:
-    """Start the agent in the work tree, unless this run was started before; answers at once."""
+    """Start the agent in the work tree, unless this run was started before; answers at once.
+
+    Needs `supervisor_sent`.
+    """
     words = (limits_text(limits), paths.run, paths.work, stdin_path or "/dev/null", *argv)
-    return f"{_sent()} exec {_RUN_SENT} start {' '.join(map(quoted, words))} </dev/null"
+    return f"{_OWN_PATH} exec {_RUN_SENT} start {' '.join(map(quoted, words))} </dev/null"
 
 
 def poll_command(
@@ -196,10 +201,10 @@ def kill_command(paths: RunPaths) -> str:
 def sweep_command(paths: RunPaths, then: str = ":") -> str:
     """Kill whatever is left of the run, wherever it hides; if nothing remains, do `then` as well.
 
-    What that prints follows the pulse.
+    What that prints follows the pulse. Needs `supervisor_sent`.
     """
     return (
-        f'{_sent()} set -- "$({_RUN_SENT} sweep {quoted(paths.run)} </dev/null)"; '
+        f'{_OWN_PATH} set -- "$({_RUN_SENT} sweep {quoted(paths.run)} </dev/null)"; '
         'printf \'%s\\n\' "$1"; case "$1" in *"\nsurvivors 0\n"*) '
         f'PATH="$ISSUESANDBOX_PATH"; unset ISSUESANDBOX_PATH ISSUESANDBOX_SCRIPT; {then};; esac'
     )
@@ -226,8 +231,13 @@ def parse_pulse(output: str) -> Pulse:
 
 
 def supervisor_file(paths: RunPaths) -> dict[str, bytes]:
-    """Return what has to lie in the sandbox for any of the commands above to work."""
+    """Return what has to lie in the sandbox for a poll or a kill to work."""
     return {paths.supervisor: inside.script(SUPERVISOR)}
+
+
+def supervisor_sent() -> dict[str, str]:
+    """Return the variable that brings the supervisor along to a start or a sweep."""
+    return {"ISSUESANDBOX_SCRIPT": inside.script(SUPERVISOR).decode()}
 
 
 def quoted(word: str) -> str:
@@ -235,16 +245,6 @@ def quoted(word: str) -> str:
     if "\0" in word:
         raise ValueError("a command line cannot hold a zero byte")
     return "'" + word.replace("'", "'\"'\"'") + "'"
-
-
-def _sent() -> str:
-    """Build the beginning of a line that brings the supervisor along."""
-    # No variable of a common name is set: it could be one of the agent's.
-    text = quoted(inside.script(SUPERVISOR).decode())
-    return (
-        f'export ISSUESANDBOX_PATH="$PATH" PATH={SYSTEM_PATH}; '
-        f"ISSUESANDBOX_SCRIPT={text}; export ISSUESANDBOX_SCRIPT;"
-    )
 
 
 def _line(paths: RunPaths, verb: str, *words: str) -> str:

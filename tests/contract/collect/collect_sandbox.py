@@ -14,6 +14,7 @@ from issuesandbox.domain.collection import (
     CollectOrder,
     CommitOrder,
     collect_command,
+    collector_sent,
     pack_path,
     parse_collection,
 )
@@ -51,6 +52,7 @@ class Sandbox:
             "PATH": f"{self.home}/.local/bin:{tools}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "GIT_EXTERNAL_DIFF": str(self.trap),
+            **collector_sent(),
         }
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:

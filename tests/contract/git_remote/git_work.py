@@ -14,10 +14,10 @@ from issuesandbox.domain.collection import (
     CollectOrder,
     CommitOrder,
     collect_command,
+    collector_sent,
     pack_path,
     parse_collection,
 )
-from issuesandbox.inside import script
 from issuesandbox.ports.github import Token
 from issuesandbox.ports.remote import ZERO, PushOrder
 
@@ -29,7 +29,8 @@ async def run(*command: str, cwd: Path) -> str:
     child = await asyncio.create_subprocess_exec(
         *command,
         cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "GIT_CONFIG_NOSYSTEM": "1"},
+        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "GIT_CONFIG_NOSYSTEM": "1"}
+        | collector_sent(),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -57,7 +58,7 @@ class Work:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content.encode() if isinstance(content, str) else content)
         order = CollectOrder(
-            script=str(self.home / ".issuesandbox/bin/collect.sh"),
+            home=str(self.home),
             work=str(self.tree),
             folder=str(self.home / "collected"),
             nonce="n",
@@ -91,9 +92,6 @@ def _read(path: str) -> bytes:
 
 async def cloned(stage: Stage, home: Path) -> Work:
     """Clone the simulator's repository into a new home."""
-    folder = home / ".issuesandbox" / "bin"
-    folder.mkdir(parents=True)
-    (folder / "collect.sh").write_bytes(script("collect.sh"))
     url = stage.git_url.replace("http://", f"http://x-access-token:{TOKEN}@")
     await run("git", "clone", "-q", url, "work", cwd=home)
     head = (await run("git", "rev-parse", "HEAD", cwd=home / "work")).strip()

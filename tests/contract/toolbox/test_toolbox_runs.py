@@ -19,6 +19,7 @@ from issuesandbox.domain.supervision import (
     RunState,
     kill_command,
     poll_command,
+    supervisor_sent,
     sweep_command,
 )
 
@@ -157,7 +158,7 @@ async def test_an_agent_that_defies_everything_is_dead_within_5_s(stage: Stage) 
     assert time.monotonic() - began < 6
     assert (pulse.state, pulse.ended_by, pulse.survivors) == (RunState.ENDED, EndedBy.STOP, 0)
     assert await stage.processes() == []
-    assert (await stage.pulse(sweep_command(paths))).survivors == 0
+    assert (await stage.pulse(sweep_command(paths), supervisor_sent())).survivors == 0
 
 
 async def test_the_key_is_in_no_file_and_no_command_line(stage: Stage) -> None:

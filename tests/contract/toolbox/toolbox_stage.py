@@ -27,6 +27,7 @@ from issuesandbox.domain.supervision import (
     parse_pulse,
     poll_command,
     start_command,
+    supervisor_sent,
 )
 from issuesandbox.local.daytona.server import Simulator
 
@@ -106,7 +107,7 @@ class Stage:
             },
         )
         command = start_command(paths, limits, made.argv, made.stdin_path)
-        begun = await self.pulse(command, dict(made.env))
+        begun = await self.pulse(command, {**made.env, **supervisor_sent()})
         assert begun.fresh, begun
         return paths
 

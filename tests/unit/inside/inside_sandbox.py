@@ -27,6 +27,7 @@ from issuesandbox.domain.supervision import (
     parse_pulse,
     poll_command,
     start_command,
+    supervisor_sent,
     sweep_command,
 )
 
@@ -124,6 +125,7 @@ class InsideSandbox:
             "size": "mine",
             "value": "mine",
             "line": "mine",
+            **supervisor_sent(),
         }
 
     def call(self, line: str) -> Answer:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuesandbox import inside
 from issuesandbox.domain.collection import (
     COLLECTOR,
     CollectError,
     CollectOrder,
     CommitOrder,
     collect_command,
+    collector_sent,
     commit_id,
     parse_collection,
 )
@@ -45,10 +45,10 @@ def test_the_command_holds_no_text_of_others() -> None:
     nasty = CommitOrder("a" * 40, "B", "b@c", COMMIT.date, "'; rm -rf / #\n$(x)")
     command = collect_command(CollectOrder("/h", "/h/w x", "/o", "n", nasty))
     assert "rm -rf /" not in command
+    (sent,) = collector_sent()
     words = shlex.split(command)
     assert words[:6] == ["exec", "/usr/bin/env", "-i", "PATH=$PATH", "/bin/sh", "-c"]
-    assert words[6] == inside.script(COLLECTOR).decode()
-    assert words[7:10] == [COLLECTOR, "commit", "/h/w x"]
+    assert words[6:10] == [f"${sent}", COLLECTOR, "commit", "/h/w x"]
     assert b"rm -rf /" in base64.b64decode(words[13])
     assert words[-1] == "/h"
 

@@ -21,6 +21,7 @@ from issuesandbox.domain.collection import (
     CommitOrder,
     IncompleteAnswer,
     collect_command,
+    collector_sent,
     pack_path,
     parse_collection,
     patch_path,
@@ -30,7 +31,7 @@ from issuesandbox.domain.publication import commit_message
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.reported_tests import reported_tests
 from issuesandbox.domain.runs.chapters import Ending, Harvest
-from issuesandbox.domain.supervision import RunPaths, sweep_command
+from issuesandbox.domain.supervision import RunPaths, supervisor_sent, sweep_command
 from issuesandbox.domain.transcript import HEAD, TAIL, transcript
 from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.assignment import Assignment
@@ -150,6 +151,7 @@ class Collector:
             assignment.sandbox_id,
             sweep_command(paths, collect_command(order)),
             seconds=self._outside.timings.collect_timeout.total_seconds(),
+            env=supervisor_sent() | collector_sent(),
         )
         pulse = pulse_of(done.output)
         if pulse.survivors != 0:

@@ -26,6 +26,7 @@ from issuesandbox.domain.supervision import (
     RunState,
     poll_command,
     start_command,
+    supervisor_sent,
 )
 from issuesandbox.domain.usage import own_usage
 from issuesandbox.engine.runs.agents import (
@@ -220,7 +221,7 @@ class Follower(Warden):
         outside.check_charge(assignment)
         limits = limits_of(assignment, outside.clock.now())
         command = start_command(paths, limits, launch.argv, launch.stdin_path)
-        return await self._answer(assignment, command, launch.env)
+        return await self._answer(assignment, command, {**launch.env, **supervisor_sent()})
 
     async def poll(
         self, assignment: Assignment, paths: RunPaths, offset: int, wait: float
