@@ -329,6 +329,9 @@ def test_one_absence_is_not_believed_where_work_could_be_lost() -> None:
     twice = Observed(Absent(), absent_for=T.absence_gap)
     assert kinds(decide(desired(), once, NOW, T)) == []
     assert kinds(decide(desired(), almost, NOW, T)) == []
+    soon = replace(almost, absent_for=T.absence_gap * 0.6)
+    left = [decide(desired(), each, NOW, T).next_check for each in (once, soon)]
+    assert left == [T.absence_gap, T.absence_gap * 0.4], "a look in between delays nothing"
     plan = decide(desired(), twice, NOW, T)
     assert kinds(plan) == [ActionKind.WRITE_INTENT, ActionKind.CREATE]
     assert plan.actions[1].attempt == 2

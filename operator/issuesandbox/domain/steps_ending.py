@@ -21,7 +21,7 @@ from issuesandbox.domain.situation import (
     state_words,
 )
 from issuesandbox.domain.states import AT_REST, Sight, sight_of_state
-from issuesandbox.domain.steps_keeping import deleting_words, hold, recheck, rest
+from issuesandbox.domain.steps_keeping import deleting_words, gap_left, hold, recheck, rest
 
 
 def stop(situation: Situation) -> Plan:
@@ -165,13 +165,12 @@ def let_go(situation: Situation) -> Plan:
 
 def outlast(situation: Situation) -> Plan:
     """Let the resource go once nothing can exist or land any more."""
-    observed, timings = situation.observed, situation.timings
     if not situation.desired.deleting:
         return rest(situation) if situation.sight is Sight.GONE else subside(situation)
-    left = timings.absence_gap - (observed.absent_for or timedelta(0))
-    if left <= timedelta(0):
+    absent_for = situation.observed.absent_for or timedelta(0)
+    if absent_for >= situation.timings.absence_gap:
         return release(situation)
-    return _await_absence(situation, max(left, landing_left(situation), timings.settle_check))
+    return _await_absence(situation, max(gap_left(situation), landing_left(situation)))
 
 
 def _await_absence(situation: Situation, wait: timedelta) -> Plan:

@@ -85,8 +85,14 @@ def recheck(situation: Situation) -> Plan:
         phase=quiet_phase(situation),
         reason=reason,
         message=message,
-        next_check=situation.timings.absence_gap,
+        next_check=gap_left(situation),
     )
+
+
+def gap_left(situation: Situation) -> timedelta:
+    """Return how long to wait until a second look proves an absence."""
+    timings, absent_for = situation.timings, situation.observed.absent_for or timedelta(0)
+    return max(timings.absence_gap - absent_for, timings.settle_check)
 
 
 def deleting_words(sandbox_id: str | None) -> str:

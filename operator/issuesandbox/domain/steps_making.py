@@ -21,6 +21,7 @@ from issuesandbox.domain.situation import (
 )
 from issuesandbox.domain.states import Sight
 from issuesandbox.domain.steps_keeping import wait
+from issuesandbox.domain.timings import Timings
 
 _LAST_GENERATION = 3
 # The reason that stands at a resource whose sandbox stays as it is until somebody asks anew.
@@ -72,8 +73,16 @@ def create_again(situation: Situation) -> Plan:
     return replace(
         booting(situation, "Creating", f"Creating sandbox {name}.", tuple(actions)),
         last_try=intent.repeated and tried_for >= timings.deletion_stuck,
-        pace=growing(tried_for, timings.settle_check, timings.deletion_pause),
+        pace=_pace(tried_for, timings),
     )
+
+
+def _pace(tried_for: timedelta, timings: Timings) -> timedelta:
+    """Return when a create whose name is taken is sent again, and when its name is given up."""
+    left = timings.deletion_stuck - tried_for
+    if left <= timedelta(0):
+        return timings.landing_horizon
+    return min(growing(tried_for, timings.settle_check, timings.deletion_pause), left)
 
 
 def _pause_left(situation: Situation, announced: Intent) -> timedelta:

@@ -72,7 +72,7 @@ class Fleet:
         self._view: FleetView | None = None
         self._outage_told = False
         self._asked_since: float | None = None
-        self._looked_at: dict[str, float] = {}
+        self._looked_at: dict[str, tuple[float, bool]] = {}
         self.failures = 0
 
     @property
@@ -101,12 +101,13 @@ class Fleet:
         """Read the next view now instead of at the next tick."""
         self._hurry.set()
 
-    def expect(self, uid: str) -> None:
+    def expect(self, uid: str, *, found: bool = True) -> None:
         """Take note that a sandbox was just looked at: the next view may not show the same.
 
-        One that no view ever showed would not be missed by any.
+        One that no view ever showed would not be missed by any, and one that is known to be
+        missing is no news.
         """
-        self._looked_at[uid] = self._clock.monotonic()
+        self._looked_at[uid] = self._clock.monotonic(), found
 
     async def run(self, wake: Callable[[str], None], compare: Compare | None = None) -> None:
         """Read a view each tick until cancelled; `wake` gets each uid that has to look itself.
@@ -151,22 +152,28 @@ class Fleet:
         )
         # The first view is news of everybody, whose first passes are due anyway.
         changed = await _changed(before.by_uid, by_uid) if before is not None else set[str]()
-        changed.update(self._expected(started))
-        async for uid in _gently(changed):
+        found = dict(self._expected(started))
+        async for uid in _gently(changed | found.keys()):
+            shown = by_uid.get(uid, ())
+            if not shown and not found.get(uid, True):
+                continue
             if compare is None:
                 wake(uid)
             else:
-                compare(uid, by_uid.get(uid, ()))
+                compare(uid, shown)
         # What is broken is replaced only by whoever knows how many are.
         for uid in broken if was_blind else ():
             wake(uid)
 
-    def _expected(self, started: float) -> Iterator[str]:
-        """Yield, once, who was looked at before a list began: what came later it may not show."""
-        for uid, at in tuple(self._looked_at.items()):
+    def _expected(self, started: float) -> Iterator[tuple[str, bool]]:
+        """Yield, once, who was looked at before a list began, and whether it was found.
+
+        What came later the list may not show.
+        """
+        for uid, (at, found) in tuple(self._looked_at.items()):
             if at < started:
                 del self._looked_at[uid]
-                yield uid
+                yield uid, found
 
     def _tell_outage(self, wake: Callable[[str], None], started: float) -> None:
         """Wake those who rest once the last view is too old: their status must say so.
@@ -177,7 +184,8 @@ class Fleet:
             return
         resting = () if self._view is None or self._outage_told else self._view.by_uid
         self._outage_told = self._view is not None
-        for uid in islice(chain(self._expected(started), resting), _TOLD_OF_AN_OUTAGE):
+        looked_at = (uid for uid, _ in self._expected(started))
+        for uid in islice(chain(looked_at, resting), _TOLD_OF_AN_OUTAGE):
             wake(uid)
 
 

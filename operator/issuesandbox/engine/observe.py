@@ -98,8 +98,8 @@ class Observer:
 
     def expect(self, key: ResourceKey, observed: Observed) -> None:
         """Have what was just seen at Daytona compared with the next fleet view."""
-        if observed.evidence and isinstance(observed.sandbox, Present):
-            self._fleet.expect(key.uid)
+        if observed.evidence and not isinstance(observed.sandbox, Unknown):
+            self._fleet.expect(key.uid, found=isinstance(observed.sandbox, Present))
 
     def stops_unseen(self, key: ResourceKey) -> None:
         """Take note of a stop whose effect nobody sees, so that it is not sent all the time."""

@@ -90,6 +90,22 @@ async def test_who_was_looked_at_is_compared_with_the_next_view_once(
     assert shown == {}
 
 
+async def test_what_is_known_to_be_missing_is_no_news_in_the_next_view(
+    fleet: Fleet, admin: Admin
+) -> None:
+    woken: list[str] = []
+    await fleet.refresh(woken.append)
+    await admin.plant(name="more", labels={**installation_labels("ours"), LABEL_UID: "uid-more"})
+    fleet.expect("uid-more", found=False)
+    await fleet.refresh(woken.append)
+    assert woken == ["uid-more"], "it is there after all"
+    await admin.call("POST", "/sandboxes/more/destroy")
+    fleet.expect("uid-more", found=False)
+    fleet.expect("uid-never", found=False)
+    await fleet.refresh(woken.append)
+    assert woken == ["uid-more"], "whoever looked for them knows"
+
+
 async def test_without_a_view_whoever_was_looked_at_looks_again(fleet: Fleet, admin: Admin) -> None:
     fleet.expect("uid-own")
     await admin.fault("failing_page", "sandbox.list", page=1, count=1)
