@@ -42,6 +42,7 @@ nightly: ## Run the state machine with a hundred thousand examples (an hour)
 
 bench: ## Measure speed and memory
 	@$(READY)
+	@$(BIN)/python -m pip install -q matplotlib==3.11.2
 	@exec $(BIN)/python -P benchmarks/run.py
 
 shell: ## Open a shell with KUBECONFIG and kubectl of the running world

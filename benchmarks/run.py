@@ -56,7 +56,7 @@ class Plan:
 
     sizes: tuple[int, ...] = (1000, 3000, 10_000)
     rounds: int = 3
-    steady_seconds: float = 8.0
+    steady_seconds: float = 10.0
     ticks: int = 3
     burst: int = 1000
     lives: int = 10
@@ -184,30 +184,14 @@ async def _load(stage: Stage, plan: Plan, wanted: Sequence[str]) -> dict[str, An
                 await _round(stage, name, times, found[name], (with_burst, plan.burst))
         _say(f"{size} resources, idle")
         found["operator"]["idle"] = await _idle(stage, plan, largest=size == plan.sizes[-1])
-    by_hand = await _by_hand(stage, plan) if "load" in wanted else {}
-    return {"sizes": sizes, "burst": burst, "empty": stage.empty, "by_hand": by_hand}
+    return {"sizes": sizes, "burst": burst, "empty": stage.empty}
 
 
-async def _by_hand(stage: Stage, plan: Plan) -> dict[str, list[load.Figures]]:
-    """Measure what users apply, which nobody announced, with the largest fleet present.
-
-    The baseline writes its intent down first, as the operator has to.
-    """
-    _say("resources applied by hand")
-    found: dict[str, list[load.Figures]] = {"operator": [], "baseline": []}
-    times = Times.of(plan, largest=False)
-    for _ in range(plan.rounds):
-        for name, running in (
-            ("baseline", stage.baseline(announce=True)),
-            ("operator", stage.operator()),
-        ):
-            async with running as program:
-                await load.start(stage, program, settle=name == "operator")
-                if name == "operator":
-                    program.toggle_probes()
-                figures = await load.steady(stage, times.steady, times.warm_up, announced=False)
-                found[name].append(figures)
-    return found
+async def _baseline_by_hand(stage: Stage, times: Times) -> load.Figures:
+    """Measure what nobody announced with a baseline that does so first, as the operator has to."""
+    async with stage.baseline(announce=True) as program:
+        await load.start(stage, program)
+        return await load.steady(stage, times.steady, times.warm_up, announced=False)
 
 
 async def _round(
@@ -217,12 +201,17 @@ async def _round(
     found: dict[str, Any],
     burst: tuple[list[load.Figures] | None, int],
 ) -> None:
+    if times.settle and name == "baseline":
+        found["by_hand"].append(await _baseline_by_hand(stage, times))
     async with getattr(stage, name)() as program:
         found["start"].append(await load.start(stage, program, settle=times.settle))
         settled_at = time.monotonic() + load.TICK
         if name == "operator":
             program.toggle_probes()
         found["steady"].append(await load.steady(stage, times.steady, times.warm_up))
+        if times.settle and name == "operator":
+            by_hand = await load.steady(stage, times.steady, times.warm_up, announced=False)
+            found["by_hand"].append(by_hand)
         bursts, count = burst
         if bursts is not None:
             if name == "operator":
@@ -313,7 +302,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _empty() -> dict[str, Any]:
-    return {"start": [], "steady": []}
+    return {"start": [], "steady": [], "by_hand": []}
 
 
 def _say(text: str) -> None:

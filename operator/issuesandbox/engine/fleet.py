@@ -145,22 +145,23 @@ class Fleet:
         before, was_blind = self._view, self.view is None
         by_uid, broken = await _grouped(listed)
         elsewhere = 0
-        async for each in _gently(listed):
-            elsewhere += is_from_elsewhere(each.labels, self.home)
+        async for some in _gently(listed):
+            elsewhere += sum(is_from_elsewhere(each.labels, self.home) for each in some)
         self._view = FleetView(
             started, MappingProxyType(by_uid), len(listed), MappingProxyType(broken), elsewhere
         )
         # The first view is news of everybody, whose first passes are due anyway.
         changed = await _changed(before.by_uid, by_uid) if before is not None else set[str]()
         found = dict(self._expected(started))
-        async for uid in _gently(changed | found.keys()):
-            shown = by_uid.get(uid, ())
-            if not shown and not found.get(uid, True):
-                continue
-            if compare is None:
-                wake(uid)
-            else:
-                compare(uid, shown)
+        async for some_uids in _gently(changed | found.keys()):
+            for uid in some_uids:
+                shown = by_uid.get(uid, ())
+                if not shown and not found.get(uid, True):
+                    continue
+                if compare is None:
+                    wake(uid)
+                else:
+                    compare(uid, shown)
         # What is broken is replaced only by whoever knows how many are.
         for uid in broken if was_blind else ():
             wake(uid)
@@ -198,20 +199,24 @@ async def _grouped(
     """Return the sandboxes by the uid of their resource, and the broken ones among them."""
     grouped: dict[str, tuple[SandboxView, ...]] = {}
     broken: dict[str, frozenset[SandboxId]] = {}
-    async for sandbox in _gently(listed):
-        uid = sandbox.labels.get(LABEL_UID)
-        if uid:
-            grouped[uid] = (*grouped.get(uid, ()), sandbox)
-            if sight_of(sandbox) in _BROKEN:
-                broken[uid] = broken.get(uid, frozenset()) | {sandbox.id}
+    async for some in _gently(listed):
+        for sandbox in some:
+            uid = sandbox.labels.get(LABEL_UID)
+            if uid:
+                grouped[uid] = (*grouped.get(uid, ()), sandbox)
+                if sight_of(sandbox) in _BROKEN:
+                    broken[uid] = broken.get(uid, frozenset()) | {sandbox.id}
     return grouped, broken
 
 
 async def _changed(old: Groups, new: Groups) -> set[str]:
     changed = set(old.keys() ^ new.keys())
-    async for uid in _gently(old.keys() & new.keys()):
-        if _states(old[uid]) != _states(new[uid]):
-            changed.add(uid)
+    async for some in _gently(old.keys() & new.keys()):
+        for uid in some:
+            before, now = old[uid], new[uid]
+            # What did not change at all is the same object.
+            if before != now and _states(before) != _states(now):
+                changed.add(uid)
     return changed
 
 
@@ -219,9 +224,9 @@ def _states(sandboxes: tuple[SandboxView, ...]) -> list[tuple[str, str | None]]:
     return [(each.id, each.state) for each in sandboxes]
 
 
-async def _gently(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items one by one, and let others run now and then."""
-    for count, item in enumerate(items, 1):
-        yield item
-        if count % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+async def _gently(items: Iterable[T]) -> AsyncIterator[tuple[T, ...]]:
+    """Yield some of the items at a time, and let others run in between."""
+    left = iter(items)
+    while some := tuple(islice(left, _AT_ONCE)):
+        yield some
+        await asyncio.sleep(0)

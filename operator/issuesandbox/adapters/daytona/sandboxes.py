@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
@@ -46,9 +47,12 @@ class _Organization(msgspec.Struct):
     id: str
 
 
-class _Page(msgspec.Struct, rename="camel"):
-    items: list[msgspec.Raw]
+class _Page(msgspec.Struct, Generic[T], rename="camel"):
+    items: list[T]
     next_cursor: str | None = None
+
+
+_PAGE_DECODER = msgspec.json.Decoder(_Page[SandboxView])
 
 
 class DaytonaSandboxes:
@@ -134,8 +138,8 @@ class DaytonaSandboxes:
                     order=SandboxListSortDirection.ASC,
                 ),
             )
-            page = _decode(body, _Page)
-            found.extend(map(self._known, _readable(page.items)))
+            page = _page_of(body)
+            found.extend(map(self._known, page.items))
             if not page.next_cursor:
                 self._listed = {each.id: each for each in found}
                 return tuple(found)
@@ -271,15 +275,19 @@ def _create_body(order: SandboxOrder) -> CreateSandbox:
     return body
 
 
-def _readable(items: list[msgspec.Raw]) -> list[SandboxView]:
-    # One item that cannot be read must not blind us to all the others.
-    views = []
+def _page_of(body: bytes) -> _Page[SandboxView]:
+    try:
+        return _PAGE_DECODER.decode(body)
+    except msgspec.MsgspecError:
+        # One item that cannot be read must not blind us to all the others.
+        page = _decode(body, _Page[msgspec.Raw])
+        return _Page(list(_readable(page.items)), page.next_cursor)
+
+
+def _readable(items: Iterable[msgspec.Raw]) -> Iterator[SandboxView]:
     for item in items:
-        try:
-            views.append(msgspec.json.decode(item, type=SandboxView))
-        except msgspec.ValidationError:
-            continue
-    return views
+        with suppress(msgspec.ValidationError):
+            yield msgspec.json.decode(item, type=SandboxView)
 
 
 def _lean(view: SandboxView) -> SandboxView:
