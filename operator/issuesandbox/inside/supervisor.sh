@@ -290,6 +290,8 @@ forget() { # take the agent's secrets out of the environment of everything start
 
 supervise() { # DIR CWD STDIN PROGRAM [ARGUMENT...]
     trap : USR1
+    # While the agent is being started, whoever asks for our end is heard a moment later.
+    trap ISSUESANDBOX_ASKED=yes TERM INT HUP
     put "$1" pid $$
     if (dir=$1 && get ended); then
         put "$1" over 0
@@ -306,6 +308,7 @@ supervise() { # DIR CWD STDIN PROGRAM [ARGUMENT...]
     until get agent || ! kill -0 "$keeper" 2>/dev/null; do pause; done
     known=$value
     trap give_up TERM INT HUP
+    [ -z "${ISSUESANDBOX_ASKED-}" ] || give_up
     clock
     born=$now
     heard=$now

@@ -179,7 +179,8 @@ class InsideSandbox:
 
     def supervisor_pid(self) -> int:
         """Return the id of the supervisor."""
-        return int(eventually(lambda: (self.folder / "pid").read_text().strip()))
+        file = self.folder / "pid"
+        return int(eventually(lambda: file.is_file() and file.read_text().strip()))
 
     def clear(self) -> None:
         """End what a failed test left."""

@@ -214,6 +214,22 @@ def test_a_killed_supervisor_is_seen_and_a_stop_still_ends_everything(
     assert not alive(child)
 
 
+def test_a_supervisor_that_is_asked_to_end_while_it_starts_the_agent_ends_it(
+    sandbox: InsideSandbox,
+) -> None:
+    for _ in range(3):
+        sandbox.next_run()
+        line = start_command(sandbox.paths, AMPLE, ["sleep", "600"], "/dev/null")
+        starting = sandbox.spawn(line)
+        supervisor = sandbox.supervisor_pid()
+        os.kill(supervisor, signal.SIGTERM)
+        starting.communicate()
+        eventually(lambda pid=supervisor: not alive(pid))
+        agent = (sandbox.folder / "agent").read_text().split()
+        assert agent
+        assert not alive(int(agent[0]))
+
+
 def test_a_supervisor_that_is_asked_to_end_ends_the_agent_first(
     dash_sandbox: InsideSandbox,
 ) -> None:
