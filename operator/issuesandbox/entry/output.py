@@ -8,9 +8,6 @@ from typing import Any
 
 import click
 import msgspec
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 # Where nobody watches, lines must not be folded: they are searched and cut by programs.
 _UNWATCHED_WIDTH = 400
@@ -20,6 +17,11 @@ def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False
 ) -> None:
     """Print rows under upper-case headers."""
+    # The operator itself never prints one.
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(*(name.upper() for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*map(printable, row))
