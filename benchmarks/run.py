@@ -62,7 +62,7 @@ class Plan:
     lives: int = 10
     harms: int = 6
     kills: int = 10
-    runs: int = 6
+    runs: int = 10
     overdue: int = 3
     stops: int = 12
     live_runs: int = 200
@@ -191,7 +191,7 @@ async def _baseline_by_hand(stage: Stage, times: Times) -> load.Figures:
     """Measure what nobody announced with a baseline that does so first, as the operator has to."""
     async with stage.baseline(announce=True) as program:
         await load.start(stage, program)
-        return await load.steady(stage, times.steady, times.warm_up, announced=False)
+        return await load.steady(stage, times.steady / 2, times.warm_up, announced=False)
 
 
 async def _round(
@@ -210,7 +210,8 @@ async def _round(
             program.toggle_probes()
         found["steady"].append(await load.steady(stage, times.steady, times.warm_up))
         if times.settle and name == "operator":
-            by_hand = await load.steady(stage, times.steady, times.warm_up, announced=False)
+            await stage.until_quiet(program)
+            by_hand = await load.steady(stage, times.steady / 2, times.warm_up, announced=False)
             found["by_hand"].append(by_hand)
         bursts, count = burst
         if bursts is not None:
@@ -248,7 +249,10 @@ async def _takeover(
         return {}
     await timed.wait()
     _say("replicas killed")
-    return {"takeover": await life.takeover(stage, plan.kills)}
+    found = await life.takeover(stage, plan.kills)
+    # The fleet's own sandboxes have to be the first.
+    await stage.forget()
+    return {"takeover": found}
 
 
 async def _waiting(

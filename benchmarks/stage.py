@@ -69,7 +69,7 @@ class Stage:
             raise BenchError(f"{error}; {program.child.name} said {log_tail(program)}") from error
         finally:
             code = await program.child.stop(30)
-            await self._forget()
+            await self.forget()
         if program.child.name == "operator" and code != 0:
             raise BenchError(f"the operator ended with {code}: {program.child.last_lines(5)}")
 
@@ -149,7 +149,8 @@ class Stage:
             used = now
         raise BenchError(f"{program.child.name} was still busy after {seconds:g} s")
 
-    async def _forget(self) -> None:
+    async def forget(self) -> None:
+        """Remove what came beside the fleet, its sandboxes included."""
         await self.etcd.forget(_PROBE)
         url = f"{self.stub.url}/_bench/after/{self.size}"
         async with self.cluster.http.delete(url) as answer:
