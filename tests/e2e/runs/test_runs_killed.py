@@ -1,6 +1,6 @@
 """kill -9 at seeded points of runs, and two operators at once: the end is the same.
 
-`make crash` kills at every call and every write of a run instead of ten seeded ones.
+`make crash` kills at every call and every write of a run instead of twenty seeded ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from run_witness import kill_operator, opened, pushes
 
 SEED = 20_240_601
 EVERYWHERE = os.environ.get("ISSUESANDBOX_CRASH") == "everywhere"
-KILLS = 10
+KILLS = 20
 # Each process of `make crash` takes some of the calls: all of them wait more than they work.
 SHARES = 12
 PATIENCE = 240.0
