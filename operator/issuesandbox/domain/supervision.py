@@ -22,7 +22,7 @@ from issuesandbox.domain.collection import SUMMARY_FILE, SYSTEM_PATH
 SUPERVISOR: Final = "supervisor.sh"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _HEADER: Final = "issuesandbox-pulse"
-CHANGED: Final = "the supervisor's file was changed"
+_CHANGED: Final = "the supervisor's file was changed"
 # An agent may have written any figure: none beyond these is possible, or can be reckoned with.
 _MOST_BYTES: Final = 2 * 10**15
 _MOST_PROCESSES: Final = 10**6
@@ -255,7 +255,7 @@ def _line(paths: RunPaths, verb: str, *words: str) -> str:
     """
     run = f'exec sh "$1" {verb} {" ".join(map(quoted, words))} </dev/null'
     changed, missing = (
-        f"{_HEADER}\\nstate LOST\\nproblem {each}\\nend\\n" for each in (CHANGED, MISSING)
+        f"{_HEADER}\\nstate LOST\\nproblem {each}\\nend\\n" for each in (_CHANGED, MISSING)
     )
     return (
         f"set -- {quoted(paths.supervisor)}; PATH={SYSTEM_PATH}; "
