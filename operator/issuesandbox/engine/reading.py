@@ -38,6 +38,7 @@ from issuesandbox.engine.newborns import Newborns
 from issuesandbox.engine.switches import Switches
 
 Admission = Callable[[str], HeldBack | None]
+_BLANK = Status()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,11 @@ class Reader:
             admitted=held_back is None,
             last_activity=self._last_activity(resource, memory),
         )
-        facts = replace(facts, stop=facts.stop and not deaf, enforced=flags.authoritative_timeout)
+        if deaf or not flags.authoritative_timeout:
+            heard = facts.stop and not deaf
+            facts = replace(facts, stop=heard, enforced=flags.authoritative_timeout)
         wish = wanted(facts, self._timings, self._clock.now())
-        desired = self._desired(resource, memory, facts, wish, held_back)
-        desired = replace(desired, announced=newborn) if newborn else desired
+        desired = self._desired(resource, memory, facts, wish, held_back, announced=newborn)
         return Reading(resource, facts, wish, policy, desired, self._defaults, flags, deaf)
 
     def _desired(
@@ -145,6 +147,8 @@ class Reader:
         facts: Facts,
         wish: Wanted,
         held_back: HeldBack | None,
+        *,
+        announced: bool,
     ) -> Desired:
         metadata, spec = resource.metadata, resource.spec
         sandbox = spec.sandbox
@@ -159,6 +163,7 @@ class Reader:
             broken=cure_of(resource.status.run, memory.attempt) is Cure.REPLACEMENT,
             held_back=held_back if waits else None,
             outcome=facts.finish.outcome if facts.finish is not None and finished else None,
+            announced=announced,
             has_finalizer=FINALIZER in metadata.finalizers,
             deleting_since=metadata.deletion_timestamp,
             forced=metadata.annotations.get(ANNOTATION_FORCE_FINALIZE) == "true",
@@ -272,7 +277,7 @@ def _is_announced(resource: IssueSandbox, memory: Memory) -> bool:
     name = metadata.annotations.get(ANNOTATION_ANNOUNCED)
     if name is None or FINALIZER not in metadata.finalizers or memory.first_create is not None:
         return False
-    return name == sandbox_name(issue.id or issue.number) and resource.status == Status()
+    return name == sandbox_name(issue.id or issue.number) and resource.status == _BLANK
 
 
 def _as_announced(resource: IssueSandbox) -> Intent:

@@ -65,6 +65,8 @@ class Ports:
     """Who drives the runs; without one, resources have sandboxes only."""
     stand_back: Callable[[float], Awaitable[None]] | None = None
     """Lets the passes of others go first, for so many seconds at most."""
+    later: Callable[[Callable[[], None]], None] = lambda do: do()
+    """Does what must not hold up a call, while that is under way."""
     newborns: Newborns = field(default_factory=Newborns)
     books: Books = field(default_factory=lambda: Books(Timings()))
 
@@ -268,7 +270,7 @@ class Reconciler:
                 await self._writer.confirm(key, reading)
             self._check_charge(reading)
             self._note(key, reading, plan, action)
-            self._actor.log(key, reading, observed, action, plan)
+            self._ports.later(partial(self._actor.log, key, reading, observed, action, plan))
             try:
                 created = await self._actor.send(action, ordered) or created
                 done.append(action.kind)

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -159,6 +159,7 @@ class Operator:
                 ledgers=engine.ledgers,
                 runs=driver,
                 stand_back=self._queue.stand_back,
+                later=_later,
                 newborns=newborns,
                 books=books,
             ),
@@ -297,6 +298,13 @@ def _limits(settings: Settings) -> Limits:
         new_runs=settings.max_new_runs,
         allowed=settings.allowed_repositories,
     )
+
+
+def _later(do: Callable[[], None]) -> None:
+    """Do it when the call that is about to be made is on its way."""
+    loop = asyncio.get_running_loop()
+    # aiohttp writes what a request carries one round of the loop after the request was made.
+    loop.call_soon(loop.call_soon, do)
 
 
 async def _until_first_ends(*works: Coroutine[Any, Any, object]) -> None:
