@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from issuesandbox.api.status_sandbox import Intent, IntentKind
+from issuesandbox.api.resource import IssueSandbox
+from issuesandbox.api.status import MAX_RETIRED, Status
+from issuesandbox.api.status_sandbox import Intent, IntentKind, Retired, SandboxStatus
+from issuesandbox.domain.cleanup import CleanupPolicy
 from issuesandbox.domain.decide import decide
+from issuesandbox.domain.defaults import Defaults
 from issuesandbox.domain.model import (
     DAYTONA_MUTATIONS,
     ActionKind,
@@ -23,11 +28,19 @@ from issuesandbox.domain.naming import Identity
 from issuesandbox.domain.sandbox import Absent, Present, SandboxId, SandboxView, Unknown
 from issuesandbox.domain.states import SIGHTS
 from issuesandbox.domain.timings import Timings
+from issuesandbox.domain.wanted import Facts, Wanted
+from issuesandbox.engine.acting import Did, findings_of
+from issuesandbox.engine.lodging import lodged, with_intent
+from issuesandbox.engine.reading import Reading
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TIMINGS = Timings()
 ME = Identity("ours", "team", "hello", "uid-1", "octo/hello", 7)
 NAME = "claude-issue-7"
+BODY = {
+    "metadata": {"name": "hello", "namespace": "team"},
+    "spec": {"issue": {"repository": "octo/hello", "number": 7}},
+}
 
 ages = st.sampled_from([timedelta(seconds=each) for each in (-3600, 0, 1, 20, 130, 700, 90_000)])
 moments = ages.map(lambda age: NOW - age)
@@ -138,6 +151,67 @@ def test_what_cannot_be_seen_or_is_not_ours_is_left_alone(
         assert kinds & DAYTONA_MUTATIONS <= {ActionKind.ADOPT, ActionKind.CREATE}
     elif observed.holder is not Holder.OURS:
         assert kinds & DAYTONA_MUTATIONS <= {ActionKind.CREATE}
+
+
+# Those who want a sandbox: few of the others would ask for another one.
+seekers = st.builds(
+    Desired,
+    identity=st.just(ME),
+    want=st.just(Want.RUNNING),
+    base_name=st.just(NAME),
+    has_finalizer=st.booleans(),
+    announced=st.booleans(),
+    broken=st.booleans(),
+    memory=memories,
+)
+FULL = tuple(SandboxId(f"retired-{number}") for number in range(MAX_RETIRED))
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(seekers, sights)
+def test_no_sandbox_is_made_or_replaced_while_the_list_of_retired_ones_is_full(
+    desired: Desired, observed: Observed
+) -> None:
+    full = replace(desired, memory=replace(desired.memory, unconfirmed=FULL))
+    kinds = {each.kind for each in decide(full, observed, NOW, TIMINGS).actions}
+    assert not kinds & {ActionKind.CREATE, ActionKind.DELETE}
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(seekers | desires, sights, st.integers(min_value=0, max_value=MAX_RETIRED))
+def test_whatever_a_plan_announces_and_does_the_status_can_be_written(
+    desired: Desired, observed: Observed, given_up: int
+) -> None:
+    desired = replace(desired, memory=replace(desired.memory, unconfirmed=FULL[:given_up]))
+    status, plan = _status_of(desired.memory), decide(desired, observed, NOW, TIMINGS)
+    for each in plan.actions:
+        if each.kind is ActionKind.WRITE_INTENT and each.intent is not None:
+            status = with_intent(status, each.intent).fitted()
+    done = tuple(each.kind for each in plan.actions)
+    findings = findings_of(observed, plan, Did(done, None, None))
+    status = lodged(status, _reading(desired), plan, findings, NOW).fitted()
+    kept = {each.id for each in status.retired if each.gone_at is None}
+    assert set(FULL[:given_up]) <= kept, "one was forgotten that may still be there"
+
+
+def _status_of(memory: Memory) -> Status:
+    return Status(
+        sandbox=SandboxStatus(id=memory.sandbox_id, name=memory.name, attempt=memory.attempt),
+        intent=memory.intent,
+        retired=tuple(Retired(id=each, reason="Gone", at=NOW) for each in memory.unconfirmed),
+    )
+
+
+def _reading(desired: Desired) -> Reading:
+    policy = CleanupPolicy()
+    return Reading(
+        resource=IssueSandbox.model_validate(BODY),
+        facts=Facts(policy=policy),
+        wish=Wanted(desired.want, "AtRest", ""),
+        policy=policy,
+        desired=desired,
+        defaults=Defaults(),
+    )
 
 
 @settings(max_examples=1_000, deadline=None)

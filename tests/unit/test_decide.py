@@ -510,6 +510,43 @@ class TestRetired:
         plan = decide(desired(memory=five), self.gone, NOW, T)
         assert (kinds(plan), plan.reason) == ([], "RetiredNotGone")
 
+    @pytest.mark.parametrize("sight", [each for each in Sight if CELLS[each][0]])
+    def test_of_five_unconfirmed_ones_none_is_made_in_any_row(self, sight: Sight) -> None:
+        memory, observed = case(sight)
+        plan = decide(desired(memory=replace(memory, unconfirmed=self.ids)), observed, NOW, T)
+        # What is there is still brought back.
+        if CELLS[sight][0] in (START, RECOVER, ADOPT):
+            assert kinds(plan) == CELLS[sight][0]
+        else:
+            held = (NOTHING, "RetiredNotGone", Phase.FAILED)
+            assert (kinds(plan), plan.reason, plan.phase) == held
+            assert plan.next_check is not None, "nothing else would look whether one is gone"
+
+    @pytest.mark.parametrize("sight", LATE)
+    def test_nor_when_a_limit_has_passed(self, sight: Sight) -> None:
+        memory, observed = case(sight)
+        memory = replace(memory, unconfirmed=self.ids, start_asked_at=NOW)
+        plan = decide(desired(memory=memory), observed, NOW + timedelta(days=2), T)
+        assert kinds(plan) == NOTHING
+
+    def test_a_create_whose_announcement_filled_the_list_waits_too(self) -> None:
+        intent = create_intent().model_copy(update={"attempt": 2})
+        memory = Memory(name="claude-issue-7", intent=intent, unconfirmed=self.ids)
+        held = decide(desired(memory=memory), Observed(Absent()), NOW, T)
+        assert (kinds(held), held.reason) == ([], "RetiredNotGone")
+        room = replace(memory, unconfirmed=self.ids[:4])
+        assert kinds(decide(desired(memory=room), Observed(Absent()), NOW, T)) == CREATE
+
+    def test_a_deletion_for_replacing_that_was_announced_waits_too(self) -> None:
+        intent = Intent(kind=IntentKind.DELETE, at=NOW, sandbox_id=ID, reason="Replacing")
+        memory = replace(KNOWN, intent=intent, unconfirmed=self.ids)
+        assert kinds(decide(desired(memory=memory), seen("error"), NOW, T)) == NOTHING
+        assert kinds(decide(desired(Want.GONE, memory=memory), seen("error"), NOW, T)) == DELETE
+
+    def test_attempts_that_are_used_up_are_told_of_first(self) -> None:
+        memory = replace(KNOWN, failures=2, unconfirmed=self.ids)
+        assert decide(desired(memory=memory), seen("error"), NOW, T).reason == "AttemptsExhausted"
+
 
 class TestBrokenSandbox:
     def test_nothing_is_replaced_while_the_breaker_is_open(self) -> None:

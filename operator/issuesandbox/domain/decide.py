@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from issuesandbox.api.status import Phase
+from issuesandbox.api.status import MAX_RETIRED, Phase
+from issuesandbox.api.status_sandbox import IntentKind
 from issuesandbox.domain import steps_ending as ending
 from issuesandbox.domain import steps_keeping as keeping
 from issuesandbox.domain import steps_making as making
@@ -48,7 +49,22 @@ def decide(desired: Desired, observed: Observed, now: datetime, timings: Timings
         step = Step.REST
     if step in REVIVING and desired.held_back is not None:
         return keeping.queue(situation)
-    return _paced(situation, _labelled(situation, _as_told(situation, _STEPS[step](situation))))
+    plan = _STEPS[step](situation)
+    if step in REVIVING:
+        plan = _within_bounds(situation, plan)
+    return _paced(situation, _labelled(situation, _as_told(situation, plan)))
+
+
+def _within_bounds(situation: Situation, plan: Plan) -> Plan:
+    """Let no sandbox be made or replaced while too many earlier ones may still be there.
+
+    The status has room for no more of them. A create that was announced is not sent again either.
+    """
+    if len(situation.desired.memory.unconfirmed) < MAX_RETIRED:
+        return plan
+    announces = any(each.intent and each.intent.kind is IntentKind.CREATE for each in plan.actions)
+    replaces = plan.change is not None and plan.change.kind in _REPLACING
+    return keeping.too_many_retired(situation) if announces or replaces else plan
 
 
 def _labelled(situation: Situation, plan: Plan) -> Plan:
@@ -148,6 +164,8 @@ def _overdue(situation: Situation, cell: Cell) -> bool:
     end = end_of_wait(cell, memory, desired.start_limit, situation.timings)
     return end is not None and end <= situation.now
 
+
+_REPLACING = (ActionKind.CREATE, ActionKind.DELETE)
 
 # How often a start may be refused, or be without a lasting effect.
 _START_TRIES = 2

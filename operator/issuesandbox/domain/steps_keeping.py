@@ -164,3 +164,16 @@ def give_way(situation: Situation) -> Plan:
         admitted=False,
         next_check=situation.timings.refused_check,
     )
+
+
+def too_many_retired(situation: Situation) -> Plan:
+    """Make no other sandbox while too many earlier ones may still be there."""
+    count = len(situation.desired.memory.unconfirmed)
+    held = "earlier sandboxes are not confirmed gone, or hold every name there is"
+    return Plan(
+        row=situation.row,
+        phase=Phase.FAILED,
+        reason="RetiredNotGone",
+        message=f"{count} {held}; no other is made until then.",
+        next_check=situation.timings.unknown_check,
+    )

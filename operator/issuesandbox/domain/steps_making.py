@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from issuesandbox.api.status import MAX_RETIRED, Phase
+from issuesandbox.api.status import Phase
 from issuesandbox.api.status_sandbox import Intent, IntentKind
 from issuesandbox.domain.model import NAME_TAKEN, Action, ActionKind, Plan
 from issuesandbox.domain.naming import generation, generation_name, suffixed_name
@@ -20,7 +20,7 @@ from issuesandbox.domain.situation import (
     state_words,
 )
 from issuesandbox.domain.states import Sight
-from issuesandbox.domain.steps_keeping import wait
+from issuesandbox.domain.steps_keeping import too_many_retired, wait
 from issuesandbox.domain.timings import Timings
 
 _LAST_GENERATION = 3
@@ -107,8 +107,6 @@ def _leave_name(situation: Situation, name: str) -> Plan:
 def recreate(situation: Situation) -> Plan:
     """Retire the sandbox that is gone, if there was one, and create the next attempt."""
     desired = situation.desired
-    if len(desired.memory.unconfirmed) >= MAX_RETIRED:
-        return _too_many_retired(situation)
     message = f"There is no sandbox any more; creating attempt {desired.memory.attempt + 1}."
     return _create_next(situation, desired.name, "Recreating", message)
 
@@ -223,9 +221,8 @@ def abandon(situation: Situation) -> Plan:
     """Leave an own sandbox that cannot be deleted and take the next generation of its name."""
     desired = situation.desired
     name = generation_name(desired.name)
-    full = len(desired.memory.unconfirmed) >= MAX_RETIRED
-    if full or not _has_next_generation(desired.name):
-        return _too_many_retired(situation)
+    if not _has_next_generation(desired.name):
+        return too_many_retired(situation)
     message = f"{desired.name} cannot be deleted and holds its name; creating {name}."
     return _create_next(situation, name, "Abandoned", message)
 
@@ -290,17 +287,5 @@ def _held_by_breaker(situation: Situation) -> Plan:
             f"{situation.observed.breaker}. It goes on by itself when fewer are; what is stopped, "
             "finished, given up or deleted does not count."
         ),
-        next_check=situation.timings.unknown_check,
-    )
-
-
-def _too_many_retired(situation: Situation) -> Plan:
-    count = len(situation.desired.memory.unconfirmed)
-    held = "earlier sandboxes are not confirmed gone, or hold every name there is"
-    return Plan(
-        row=situation.row,
-        phase=Phase.FAILED,
-        reason="RetiredNotGone",
-        message=f"{count} {held}; no other is made until then.",
         next_check=situation.timings.unknown_check,
     )
