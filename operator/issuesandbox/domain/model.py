@@ -11,8 +11,8 @@ from issuesandbox.api.status import Phase
 from issuesandbox.api.status_run import Outcome
 from issuesandbox.api.status_sandbox import Intent, IntentKind, SandboxDeletion
 from issuesandbox.domain.cleanup import CLEANUP
-from issuesandbox.domain.naming import Identity
-from issuesandbox.domain.sandbox import Observation, SandboxId
+from issuesandbox.domain.naming import Identity, Ownership
+from issuesandbox.domain.sandbox import Observation, SandboxId, SandboxView
 
 # The reason in the intent of a create that was answered: the name is taken. If it was sent more
 # than once, it was given up for that.
@@ -147,6 +147,15 @@ class Desired:
     def deleting(self) -> bool:
         """Tell whether the resource itself is being deleted."""
         return self.deleting_since is not None
+
+    def owns(self, sandbox: SandboxView, known_id: str | None, known_name: str | None) -> bool:
+        """Tell whether a sandbox is ours by its labels, or by its id if people took them off."""
+        if self.identity.ownership(sandbox.labels) is Ownership.OURS:
+            return True
+        given_up = self.deleting and self.leave_behind
+        known = (known_id, self.memory.organization_id, known_name)
+        same = (sandbox.id, sandbox.organization_id, sandbox.name) == known
+        return same and not given_up and self.identity.is_stripped(sandbox.labels)
 
     @property
     def last_create_at(self) -> datetime | None:

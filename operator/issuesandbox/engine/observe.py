@@ -318,10 +318,4 @@ def _unknown(error: CallError) -> Unknown:
 
 
 def _is_ours(desired: Desired, sandbox: SandboxView) -> bool:
-    """Tell whether a sandbox is ours by its labels, or by its id though people took them off."""
-    if desired.identity.ownership(sandbox.labels) is Ownership.OURS:
-        return True
-    memory, given_up = desired.memory, desired.deleting and desired.leave_behind
-    known = (memory.sandbox_id, memory.organization_id, desired.name)
-    same = (sandbox.id, sandbox.organization_id, sandbox.name) == known
-    return same and not given_up and desired.identity.is_stripped(sandbox.labels)
+    return desired.owns(sandbox, desired.memory.sandbox_id, desired.name)

@@ -94,7 +94,7 @@ class Retirement:
         sandbox_id = SandboxId(one.id)
         try:
             sandbox = await self._sandboxes.get(sandbox_id)
-            ours = reading.desired.identity.ownership(sandbox.labels) is Ownership.OURS
+            ours = reading.desired.owns(sandbox, one.id, one.name)
             if is_live(sandbox) and ours and self._is_due(one, tries[one.id]):
                 return await self._delete(key, reading, sandbox, tries[one.id])
         except NotFound:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.fakes.daytona import Outage
 from tests.fakes.world import World
 from tests.unit.crash.crash_stories import PLACE, create
 
+from issuesandbox.api.names import LABEL_INSTALLATION
+from issuesandbox.domain.sandbox import SandboxId
 from issuesandbox.ports.sandboxes import SandboxOrder
 
 
@@ -31,6 +34,13 @@ def with_one_that_lives_on(world: World) -> str:
     return earlier.id
 
 
+def relabel(world: World, sandbox: str, labels: dict[str, str]) -> None:
+    """Put these labels on a sandbox instead of its own, as people can."""
+    judge, world.daytona.witness = world.daytona.witness, lambda verb, row: None
+    world.daytona.relabel(SandboxId(sandbox), labels)
+    world.daytona.witness = judge
+
+
 def stamp(world: World) -> str:
     return world.time.now().isoformat().replace("+00:00", "Z")
 
@@ -47,6 +57,24 @@ def test_it_is_deleted_until_it_is_gone() -> None:
     world.settle()
     assert not world.daytona.rows[earlier].live
     assert "goneAt" in retired(world)[0]
+
+
+@pytest.mark.parametrize("left", [{}, {"team": "a"}], ids=["none", "a person's own"])
+def test_it_is_deleted_also_without_the_labels_that_people_took_off(left: dict[str, str]) -> None:
+    world = World()
+    earlier = with_one_that_lives_on(world)
+    relabel(world, earlier, left)
+    world.settle()
+    assert not world.daytona.rows[earlier].live
+    assert "goneAt" in retired(world)[0]
+
+
+def test_it_is_left_alone_with_the_labels_of_others() -> None:
+    world = World()
+    earlier = with_one_that_lives_on(world)
+    relabel(world, earlier, {LABEL_INSTALLATION: "theirs"})
+    world.live(120.0)
+    assert world.daytona.rows[earlier].live
 
 
 def test_another_organisations_key_confirms_nothing() -> None:
