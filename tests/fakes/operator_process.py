@@ -27,7 +27,8 @@ from issuesandbox.engine.candidates import admission, register
 from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.intake import Census, Intake
 from issuesandbox.engine.newborns import Newborns
-from issuesandbox.engine.observe import Observer
+from issuesandbox.engine.observe import Guards, Observer
+from issuesandbox.engine.organization import Homes
 from issuesandbox.engine.reading import Reader, Views
 from issuesandbox.engine.reconcile import Ports, Reconciler
 from issuesandbox.engine.runs.driver import RunDriver
@@ -90,9 +91,9 @@ class OperatorProcess:
         self._cache = ResourceCache(self._hear, self._miss)
         self._fleet = Fleet(sandboxes, INSTALLATION, timings, self.clock)
         self._breaker = Breaker(self._fleet, self.clock, timings)
-        self._observer = Observer(
-            sandboxes, resources, self._fleet, self.clock, timings, lambda: self._breaker.why
-        )
+        self.homes = Homes()
+        guards = Guards(self.homes, lambda: self._breaker.why)
+        self._observer = Observer(sandboxes, resources, self._fleet, self.clock, timings, guards)
         self._newborns = Newborns(lambda _: in_charge_since, timings.newborn_margin)
         views = Views(self._fleet, admission(desk, lambda: True), newborns=self._newborns)
         # What runs do goes on beside the passes, so the test must have a loop then.
@@ -137,11 +138,13 @@ class OperatorProcess:
     def _hear(self, key: ResourceKey, body: Mapping[str, Any]) -> None:
         self._register(key, body)
         self._breaker.put(key, body)
+        self.homes.put(key, body)
 
     def _miss(self, key: ResourceKey) -> None:
         self._newborns.forget(key.uid)
         self._desk.drop(key.uid)
         self._breaker.drop(key)
+        self.homes.drop(key)
 
     def change_key(self) -> None:
         """Take note that every further call is made with another key."""

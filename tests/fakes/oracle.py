@@ -67,6 +67,7 @@ class Oracle:
         self._judge_actor(verb, row)
         if verb in ("create", "relabelled"):
             self._judge_number(row)
+            self._judge_place(row)
             if uid not in self.orphaned and self._kube.with_uid(uid) is None:
                 self.fail(f"{row.view.name} came to life for {uid}, which is gone")
         if verb == "delete" and self._is_healthy_and_wanted(row):
@@ -124,6 +125,12 @@ class Oracle:
             if len(rows) > 1:
                 shown = [(each.view.id, each.view.name, each.view.state) for each in rows]
                 self.fail(f"more than one live sandbox: {shown}")
+
+    def _judge_place(self, row: Row) -> None:
+        lodged = [body.get("status", {}).get("sandbox", {}) for body in self._kube.bodies()]
+        homes = {each.get("organizationId") for each in lodged if each.get("id")}
+        if homes and row.view.organization_id not in homes:
+            self.fail(f"{row.view.name} came to life in {row.view.organization_id}, not at home")
 
     def _judge_actor(self, verb: str, row: Row) -> None:
         actor = self.acting_for()

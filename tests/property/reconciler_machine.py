@@ -119,11 +119,17 @@ class ReconcilerMachine(RuleBasedStateMachine):
     @rule(which=numbers, whole_namespace=st.sampled_from([False, False, False, True]))
     def delete(self, which: int, whole_namespace: bool) -> None:
         doomed = _pick(self._taken(), which)
+        with_it = [
+            each
+            for each in self._taken()
+            if each == doomed or (whole_namespace and each.namespace == doomed.namespace)
+        ]
+        if any(map(self._tells_and_can_go, with_it)):
+            return  # nothing would be left that shows where the others belong
         if whole_namespace:
             self.world.kube.terminating.add(doomed.namespace)
-        for place in self._taken():
-            if place == doomed or (whole_namespace and place.namespace == doomed.namespace):
-                self.world.kube.delete(place.namespace, place.name)
+        for place in with_it:
+            self.world.kube.delete(place.namespace, place.name)
 
     # Operators.
 
@@ -185,7 +191,7 @@ class ReconcilerMachine(RuleBasedStateMachine):
     def outage(self, outage: Outage) -> None:
         """Let an outage begin, or all be well again."""
         known = all(map(_organization_is_known, self.world.kube.bodies()))
-        if outage is Outage.OTHER_ORGANIZATION and not known:
+        if outage is Outage.OTHER_ORGANIZATION and not (known or self._home_is_known()):
             return  # nobody could tell that the key is wrong
         self._set_outage(outage)
 
@@ -257,8 +263,18 @@ class ReconcilerMachine(RuleBasedStateMachine):
     def _key_is_wrong(self) -> bool:
         return self.world.daytona.outage is Outage.OTHER_ORGANIZATION
 
+    def _home_is_known(self) -> bool:
+        """Tell whether every operator knows of a sandbox where first ones belong."""
+        return all(each.homes.instead_of(ELSEWHERE) for each in self.world.operators)
+
+    def _tells_and_can_go(self, place: Place) -> bool:
+        """Tell whether it shows where the others belong, and goes though the key is wrong."""
+        body = self.world.kube.find(place.namespace, place.name)
+        leaves = body is not None and body["spec"].get("deletionPolicy") == "Orphan"
+        return leaves and self._key_is_wrong()
+
     def _free(self) -> list[Place]:
-        if self._key_is_wrong():
+        if self._key_is_wrong() and not self._home_is_known():
             return []  # a first sandbox would be made in the other organisation
         kube = self.world.kube
         free = [each for each in PLACES if not kube.find(each.namespace, each.name)]

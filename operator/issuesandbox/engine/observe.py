@@ -24,8 +24,9 @@ from issuesandbox.domain.sandbox import (
 from issuesandbox.domain.states import Sight, is_live, sight_of
 from issuesandbox.domain.timings import Timings
 from issuesandbox.engine.fleet import Fleet
+from issuesandbox.engine.organization import Homes, KeyCheck, WrongOrganization
 from issuesandbox.engine.setbacks import with_next_step
-from issuesandbox.ports.errors import CallError, Denied, NotFound, Throttled, Unavailable
+from issuesandbox.ports.errors import CallError, Denied, NotFound, Throttled
 from issuesandbox.ports.resources import ResourceKey, Resources
 from issuesandbox.ports.sandboxes import Sandboxes
 
@@ -47,6 +48,15 @@ class _Sightings:
     """What was sent last, in which state of the sandbox, and until when it is not sent again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """What is known of all resources together, and keeps a single one from harm."""
+
+    homes: Homes
+    breaker: Callable[[], str | None]
+    """Tells why nothing that is broken may be replaced now."""
+
+
 class Observer:
     """The eyes of a pass."""
 
@@ -57,9 +67,10 @@ class Observer:
         fleet: Fleet,
         clock: Clock,
         timings: Timings,
-        breaker: Callable[[], str | None] = lambda: None,
+        guards: Guards,
     ) -> None:
-        self._breaker = breaker
+        self._breaker = guards.breaker
+        self._key = KeyCheck(sandboxes, guards.homes, clock, timings)
         self._sandboxes = sandboxes
         self._resources = resources
         self._fleet = fleet
@@ -67,8 +78,6 @@ class Observer:
         self._timings = timings
         self._sightings: dict[ResourceKey, _Sightings] = {}
         self._doubted: set[ResourceKey] = set()
-        self._organization: tuple[float, str] | None = None
-        self._keys_used = 0
 
     def forget(self, key: ResourceKey) -> None:
         """Drop what was seen for a resource that is gone."""
@@ -87,8 +96,7 @@ class Observer:
 
     def keys_changed(self) -> None:
         """Start anew with what may have been seen with another key, calls under way included."""
-        self._keys_used += 1
-        self._organization = None
+        self._key.changed()
         for sightings in self._sightings.values():
             sightings.absent_since = sightings.held_since = None
 
@@ -133,18 +141,26 @@ class Observer:
                 return Observed(Present(sandbox))
         return None
 
+    async def foresee(self, desired: Desired) -> Observed | None:
+        """Return why a resource's first sandbox may be out of sight once it is made, if so."""
+        try:
+            await self.check_organization(desired)
+        except CallError as error:
+            return Observed(_unknown(error))
+        return None
+
     async def look(self, key: ResourceKey, desired: Desired) -> Observed:
         """Return what Daytona itself says right now."""
         sightings = self._sightings.setdefault(key, _Sightings())
         # Before the call: a doubt that comes up during it may be newer than its answer.
         self._doubted.discard(key)
-        keys_used = self._keys_used
+        keys_used = self._key.keys_used
         try:
             sandbox = await self._find(desired)
             holder = await self._holder(desired, sandbox) if sandbox is not None else Holder.OURS
             if sandbox is None or holder is not Holder.OURS:
                 await self.check_organization(desired)
-            self._check_key(keys_used)
+            self._key.same(keys_used)
         except CallError as error:
             return self._with_unseen_stops(sightings, Observed(_unknown(error), evidence=True))
         if sandbox is None or sight_of(sandbox) is not Sight.STRANGE:
@@ -215,27 +231,7 @@ class Observer:
 
         It may see a namesake, though.
         """
-        known = desired.memory.organization_id
-        if known is None:
-            return
-        now = self._clock.monotonic()
-        lifetime = self._timings.organization_cache.total_seconds()
-        if self._organization is None or now - self._organization[0] >= lifetime:
-            keys_used = self._keys_used
-            current = await self._sandboxes.organization()
-            self._check_key(keys_used)
-            self._organization = (now, current)
-        current = self._organization[1]
-        if current != known:
-            self._organization = None
-            raise WrongOrganization(
-                f"the sandbox is in Daytona organisation {known}, but the key opens {current}; "
-                "restore the key of that organisation"
-            )
-
-    def _check_key(self, keys_used: int) -> None:
-        if keys_used != self._keys_used:
-            raise Unavailable("Daytona's key was changed meanwhile; looking again with the new one")
+        await self._key.check(desired.memory.organization_id)
 
     async def _holder(self, desired: Desired, sandbox: SandboxView) -> Holder:
         if _is_ours(desired, sandbox):
@@ -300,10 +296,6 @@ class Observer:
             sightings.create_at, sightings.create_since = at, now
         seen_for = timedelta(seconds=now - sightings.create_since)
         return max(timedelta(0), min(seen_for, self._clock.now() - at))
-
-
-class WrongOrganization(CallError):
-    """The key belongs to another organisation, so its "not found" proves nothing."""
 
 
 def _unknown(error: CallError) -> Unknown:

@@ -171,7 +171,10 @@ class Reconciler:
         self._observer.settle(key, desired)
         if _is_pristine(reading):
             observed = Observed(Absent())
-            return observed, self._decide(reading, observed)
+            plan = self._decide(reading, observed)
+            # There is nothing to look for, but what is made must be where it is seen later.
+            doubt = await self._observer.foresee(desired) if plan.change else None
+            return (observed, plan) if doubt is None else (doubt, self._decide(reading, doubt))
         glimpse = self._observer.glance(key, desired)
         if glimpse is not None:
             plan = self._decide(reading, glimpse)

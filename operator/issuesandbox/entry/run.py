@@ -30,7 +30,8 @@ from issuesandbox.engine.fleet import Fleet
 from issuesandbox.engine.hearsay import Hearsay
 from issuesandbox.engine.intake import Intake
 from issuesandbox.engine.newborns import Newborns
-from issuesandbox.engine.observe import Observer
+from issuesandbox.engine.observe import Guards, Observer
+from issuesandbox.engine.organization import Homes
 from issuesandbox.engine.reading import Reader, Views
 from issuesandbox.engine.reaper import Outside, Reaper, suspicion
 from issuesandbox.engine.reconcile import Ports, Reconciler
@@ -127,10 +128,9 @@ class Operator:
         self._fleet = Fleet(
             world.sandboxes, world.installation, timings, clock, self._role.acts, world.home
         )
-        self._breaker = Breaker(self._fleet, clock, timings)
-        self._observer = Observer(
-            world.sandboxes, resources, self._fleet, clock, timings, lambda: self._breaker.why
-        )
+        self._breaker, self._homes = Breaker(self._fleet, clock, timings), Homes()
+        guards = Guards(self._homes, lambda: self._breaker.why)
+        self._observer = Observer(world.sandboxes, resources, self._fleet, clock, timings, guards)
         self._hearsay = Hearsay(
             world.installation, timings, self._cache, self.intake.find, self._doubt
         )
@@ -226,6 +226,7 @@ class Operator:
         try:
             self._roll.put(key, body)
             self._breaker.put(key, body)
+            self._homes.put(key, body)
             if self._auditor is not None:
                 self._auditor.hear(key, body)
         except Exception:
@@ -238,6 +239,7 @@ class Operator:
         self._switches.forget(key.uid)
         self._roll.drop(key)
         self._breaker.drop(key)
+        self._homes.drop(key)
         if self._auditor is not None:
             self._auditor.miss(key)
 

@@ -81,6 +81,10 @@ async def until_synced_says(stage: Stage, status: str, reason: str | None = None
     await stage.until(told, f"Synced to be {status} for {reason}")
 
 
+async def says(stage: Stage, name: str, reason: str) -> bool:
+    return (await stage.condition(name, "Synced")).get("reason") == reason
+
+
 async def writes(stage: Stage) -> list[int]:
     return [await stage.guard.writes(name) for name in NAMES]
 
@@ -124,6 +128,9 @@ async def test_a_key_of_another_organisation_proves_nothing(stage: Stage) -> Non
     written = await writes(stage)
     key.write_text("other-key")
     await until_synced_says(stage, "False", "WrongOrganization")
+    # Nor is a first sandbox made where none of the others is.
+    await stage.apply("issue-4", 4)
+    await stage.until(lambda: says(stage, "issue-4", "WrongOrganization"), "issue-4 to wait")
     await asyncio.sleep(HOUR)
     grown = [now - then for now, then in zip(await writes(stage), written, strict=True)]
     assert max(grown) <= 1, f"the status was written {grown} times"
@@ -134,9 +141,10 @@ async def test_a_key_of_another_organisation_proves_nothing(stage: Stage) -> Non
     assert await stage.get("issue-1"), "it was let go though its sandbox lives"
     key.write_text(DEFAULT_KEY)
     await stage.until_gone("issue-1")
+    new = (await stage.until_phase("issue-4", "Idle"))["sandbox"]["id"]
     live = {each["id"] for each in await stage.sandboxes() if each["organizationId"] != "other"}
-    assert live < before
-    assert len(live) == 2
+    assert live - before == {new}
+    assert len(live) == 3
 
 
 async def test_a_revoked_key_is_named_and_nothing_is_lost(stage: Stage) -> None:
