@@ -247,6 +247,12 @@ class Observer:
             body = await self._resources.get(key)
         except NotFound:
             return False
+        except CallError as error:
+            # It is not Daytona that does not answer.
+            raise HolderUnknown(
+                f"the API server does not show {key.namespace}/{key.name}, the resource that the "
+                f"labels of the sandbox name: {error}"
+            ) from error
         return bool(body["metadata"]["uid"] == key.uid)
 
     async def _find(self, desired: Desired) -> SandboxView | None:
@@ -298,7 +304,13 @@ class Observer:
         return max(timedelta(0), min(seen_for, self._clock.now() - at))
 
 
+class HolderUnknown(CallError):
+    """Whether the resource still lives that a sandbox was made for, nobody can tell."""
+
+
 def _unknown(error: CallError) -> Unknown:
+    if isinstance(error, HolderUnknown):
+        return Unknown("HolderUnknown", str(error))
     if isinstance(error, WrongOrganization):
         return Unknown("WrongOrganization", str(error))
     if isinstance(error, Denied):
