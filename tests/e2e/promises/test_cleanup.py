@@ -87,6 +87,21 @@ async def test_failure_keeps_the_sandbox_stopped_and_says_why(stage: Stage) -> N
     assert await stage.phase("one") == "Failed"
 
 
+async def test_a_policy_may_have_the_sandbox_archived(stage: Stage) -> None:
+    # R97
+    await stage.start_operator()
+    sandbox = await finished(stage, "Failed", ago(seconds=1), cleanup={"onFailure": "Archive"})
+
+    async def archived() -> bool:
+        shown = [(each["id"], each["state"]) for each in await stage.sandboxes()]
+        told = (await stage.status("one"))["sandbox"].get("state")
+        return shown == [(sandbox, "archived")] and told == "archived"
+
+    await stage.until(archived, "the sandbox to be archived")
+    assert len(await stage.calls("sandbox.archive")) == 1, "once is enough"
+    assert await stage.phase("one") == "Failed"
+
+
 async def test_what_was_kept_is_deleted_after_its_retention(stage: Stage) -> None:
     # R97
     await stage.start_operator()
