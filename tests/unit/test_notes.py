@@ -98,3 +98,33 @@ def test_a_stuck_deletion_is_told_once() -> None:
     stuck = Status(conditions=(condition("DeletionStuck", "Deleting"),))
     assert told(Status(), stuck) == [("DeletionStuck", True)]
     assert told(stuck, stuck) == []
+
+
+def synced(reason: str, *, holds: bool = True) -> Status:
+    said = condition("Synced", reason)
+    status = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
+    return Status(conditions=(said.model_copy(update={"status": status}),))
+
+
+@pytest.mark.parametrize("trouble", ["DaytonaUnreachable", "WrongOrganization", "HolderUnknown"])
+def test_who_rests_and_was_told_of_an_outage_is_told_of_its_end(trouble: str) -> None:
+    away, well = synced(trouble, holds=False), synced("Synced")
+    (note,) = notes(away, well, plan())
+    assert (note.reason, note.warning) == ("Synced", False)
+    assert "why" in note.message
+    assert told(well, well) == []
+    assert told(away, away) == []
+    assert told(away, well, plan("Running")) == [("Running", False)], "that tells it already"
+    assert told(synced("ReconcilePaused", holds=False), well) == [], "nobody was worried"
+
+
+def test_an_edit_that_waits_for_the_next_sandbox_is_told_once() -> None:
+    outdated = synced("SandboxOutdated")
+    assert told(synced("Synced"), outdated) == [("SandboxOutdated", False)]
+    assert told(outdated, outdated) == []
+    assert told(outdated, synced("Synced")) == []
+
+
+def test_flags_that_do_not_fit_together_are_a_warning() -> None:
+    unwise = synced("FlagWithoutItsBase")
+    assert told(synced("Synced"), unwise) == [("FlagWithoutItsBase", True)]

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from issuesandbox.api.conditions import ConditionType, Reason, find
+from issuesandbox.api.conditions import ConditionStatus, ConditionType, Reason, find
 from issuesandbox.api.status import Status
 from issuesandbox.api.status_sandbox import IntentKind
 from issuesandbox.domain.model import Plan
 from issuesandbox.ports.resources import EventNote
 
 _QUIET = frozenset({"Waiting", "AtRest", "WaitingForAbsence"})
+_REMARKS = frozenset({Reason.FLAG_WITHOUT_ITS_BASE, Reason.SANDBOX_OUTDATED})
+# What is told while a sandbox cannot be looked at.
+_UNSEEN = frozenset(
+    {
+        "DaytonaUnreachable",
+        "HolderUnknown",
+        "OrganizationSuspended",
+        "Throttled",
+        "Unauthorized",
+        "WrongOrganization",
+    }
+)
 _TROUBLE = frozenset(
     {
         "Abandoned",
@@ -42,10 +54,13 @@ def notes(before: Status, after: Status, *plans: Plan) -> Iterator[EventNote]:
         warning = any(not plan.synced or plan.reason in _TROUBLE for plan in news)
         message = " ".join(plan.message for plan in news)
         yield EventNote(news[-1].reason, message, warning=warning)
+    elif _is_out_of_trouble(before, after):
+        # Only who was told of the trouble: after an outage that is not everybody.
+        yield EventNote("Synced", f"Seen again, and all is well: {plans[-1].message}")
     if _stop_reason(after) is not None and _stop_reason(before) is None:
         yield EventNote("Stopped", "The sandbox is stopped, as wanted.")
     yield from _cleaned_up(before, after)
-    yield from _unwise(before, after)
+    yield from _remarks(before, after)
     stuck = find(after.conditions, ConditionType.DELETION_STUCK)
     if stuck is not None and find(before.conditions, ConditionType.DELETION_STUCK) is None:
         yield EventNote("DeletionStuck", stuck.message, warning=True)
@@ -70,13 +85,21 @@ def _cleared(before: Status, after: Status) -> Iterator[EventNote]:
             yield EventNote("StaleReferenceCleared", text, warning=True)
 
 
-def _unwise(before: Status, after: Status) -> Iterator[EventNote]:
-    """Yield that the resource's own flags do not fit together."""
+def _is_out_of_trouble(before: Status, after: Status) -> bool:
+    then, now = (find(each.conditions, ConditionType.SYNCED) for each in (before, after))
+    if then is None or now is None or then.reason not in _UNSEEN:
+        return False
+    return then.status == ConditionStatus.FALSE and now.status == ConditionStatus.TRUE
+
+
+def _remarks(before: Status, after: Status) -> Iterator[EventNote]:
+    """Yield what is to be known of an edit, though nothing keeps it from being carried out."""
     now, then = (find(each.conditions, ConditionType.SYNCED) for each in (after, before))
-    if now is None or now.reason != Reason.FLAG_WITHOUT_ITS_BASE:
+    if now is None or now.reason not in _REMARKS:
         return
     if then is None or (then.reason, then.message) != (now.reason, now.message):
-        yield EventNote(now.reason, now.message, warning=True)
+        warning = now.reason == Reason.FLAG_WITHOUT_ITS_BASE
+        yield EventNote(now.reason, now.message, warning=warning)
 
 
 def _cleaned_up(before: Status, after: Status) -> Iterator[EventNote]:
