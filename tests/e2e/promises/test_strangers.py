@@ -13,7 +13,14 @@ NAMES = ("one", "two", "three")
 FAULTS = (
     {"kind": "sandbox.create", "fault": "lost_answer", "count": 1},
     {"kind": "sandbox.create", "fault": "row_exists_400", "count": 1},
+    {"kind": "sandbox.create", "fault": "late_effect", "delay": 0.5, "count": 1},
+    {"kind": "sandbox.delete", "fault": "status", "status": 409, "count": 1},
+    {"kind": "sandbox.delete", "fault": "status", "status": 500, "count": 1},
     {"kind": "sandbox.delete", "fault": "lost_answer", "count": 2},
+    {"kind": "sandbox.*", "fault": "status", "status": 429, "retry_after": 0.2, "count": 2},
+    {"kind": "sandbox.get", "fault": "status", "status": 401, "count": 2},
+    {"kind": "sandbox.get", "fault": "status", "status": 403, "count": 2},
+    {"kind": "sandbox.list", "fault": "failing_page", "page": 1, "probability": 0.2},
     {"kind": "sandbox.list", "fault": "stale_list", "probability": 0.3},
     {"kind": "sandbox.list", "fault": "flapping_list", "probability": 0.3},
     {"kind": "sandbox.get", "fault": "status", "status": 503, "probability": 0.2},
@@ -83,5 +90,8 @@ async def test_what_belongs_to_others_is_never_touched_under_any_fault(stage: St
         await stage.delete(name)
     for name in NAMES:
         await stage.until_gone(name, 60)
+    # What is used up is not on the list any more.
+    unused = [each for each in await stage.admin("GET", "faults") if not each["struck"]]
+    assert unused == [], "nobody noticed it"
     assert await strangers(stage) == before
     assert len(await stage.sandboxes()) == len(before)
