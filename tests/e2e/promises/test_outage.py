@@ -89,34 +89,51 @@ async def writes(stage: Stage) -> list[int]:
     return [await stage.guard.writes(name) for name in NAMES]
 
 
+async def effects(stage: Stage, since: int) -> dict[str, list[str]]:
+    """Return which sandboxes were changed since then, by what was done to them."""
+    found: dict[str, list[str]] = {}
+    for each in await stage.journal():
+        if each["seq"] > since and each.get("effect") in CHANGES:
+            found.setdefault(each["effect"], []).append(each["sandbox"])
+    return found
+
+
+async def served(stage: Stage, name: str) -> str:
+    return str((await stage.until_phase(name, "Idle"))["sandbox"]["id"])
+
+
 @pytest.mark.timeout(180)
 async def test_an_hour_of_any_outage_changes_nothing(stage: Stage) -> None:
-    # R18
+    # R18: neither for those that rest, nor for one that comes or one that is deleted meanwhile.
     before = await three_running(stage)
-    for outage, (fault, reason) in OUTAGES.items():
+    await stage.apply("issue-10", 10)
+    doomed, ends = "issue-10", await served(stage, "issue-10")
+    for number, (outage, (fault, reason)) in enumerate(OUTAGES.items(), 11):
         happened, written = await stage.happenings(), await writes(stage)
-        began = time.monotonic()
+        began, new = time.monotonic(), f"issue-{number}"
         await stage.fault(**fault)
-        await touch(stage)
+        await asyncio.gather(touch(stage), stage.apply(new, number), stage.delete(doomed))
         if reason is not None:
             await until_synced_says(stage, "False", reason)
+            await stage.until(lambda name=new, why=reason: says(stage, name, why), f"{new} to wait")
         # Not to wait for anything: the hour itself is what is tested.
         await asyncio.sleep(HOUR - (time.monotonic() - began))
-        news = [each for each in await stage.journal() if each["seq"] > happened]
-        assert not CHANGES & {each.get("effect") for each in news}, outage
+        if reason is not None:
+            assert await effects(stage, happened) == {}, outage
+            assert await stage.get(doomed), f"{outage}: it was let go though its sandbox lives"
         (thrown,) = await stage.admin("GET", "faults")
         assert thrown["struck"] > 0, f"{outage}: nobody noticed it"
         await stage.clear_faults()
         await until_synced_says(stage, "True")
+        made = await served(stage, new)
+        await stage.until_gone(doomed)
+        assert await effects(stage, happened) == {"created": [made], "deleted": [ends]}, outage
         # Our own touch, that Daytona is away, and that it is back; never to and fro. One more is
         # for a machine so busy that a call of its own is too slow.
         grown = [now - then for now, then in zip(await writes(stage), written, strict=True)]
         assert max(grown) <= 4, f"{outage}: the status was written {grown} times"
-    await stage.apply("issue-4", 4)
-    await stage.until_phase("issue-4", "Idle")
-    live = {each["id"] for each in await stage.sandboxes()}
-    assert len(live) == 4
-    assert before < live
+        doomed, ends = new, made
+    assert {each["id"] for each in await stage.sandboxes()} == before | {ends}
 
 
 async def test_a_key_of_another_organisation_proves_nothing(stage: Stage) -> None:
