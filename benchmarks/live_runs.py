@@ -29,7 +29,7 @@ Figures = dict[str, Any]
 async def live_runs(stage: Stage, count: int, seconds: float) -> Figures:
     """Let agents run, and see what following them costs."""
     cluster = stage.cluster
-    secret = ("create", "secret", "generic", _SECRET, "--from-literal=password=bench")
+    secret = ("create", "secret", "generic", _SECRET, "--from-literal=read-password=bench")
     cluster.access.kubectl(*secret, "--namespace", NAMESPACE)
     program = cluster.programs.operator(NAMESPACE, stage.stub.url)
     try:

@@ -60,8 +60,11 @@ class RepositorySource(SpecModel):
     credentials_secret_ref: SecretRef | None = Field(
         default=None,
         description=(
-            "Secret of type kubernetes.io/basic-auth (keys `username` and `password`) for the "
-            "clone. Default: the operator's own short-lived token, for the issue's repository only."
+            "Secret with the keys for `cloneURL`. `read-password` and `read-username` are for the "
+            "clone and reach the sandbox: a token that may only read. Without `read-password` the "
+            "clone is tried without a credential. `password` and `username` are for the push alone "
+            "and never enter a sandbox. `read-username` defaults to `username`, that to `git`. "
+            "Default: the operator's own short-lived token, for the issue's repository only."
         ),
     )
 

@@ -17,7 +17,7 @@ from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.scouting import Scouted
 from issuesandbox.engine.runs.sources import Hopeless, Source
-from issuesandbox.ports.errors import NotFound, Unavailable
+from issuesandbox.ports.errors import Denied, NotFound, Unavailable
 from issuesandbox.ports.resources import ResourceKey
 from issuesandbox.ports.toolbox import Clone, Executed
 
@@ -52,11 +52,18 @@ class Scout:
     """GitHub's word on where the work comes from."""
 
     failure: Exception | None = None
+    keyless: str | None = None
 
     async def report(self, _: Assignment) -> Scouted:
         if self.failure is not None:
             raise self.failure
-        source = Source("https://github.example/a/b.git", "main", "fix", branch_existed=False)
+        source = Source(
+            "https://github.example/a/b.git",
+            "main",
+            "fix",
+            branch_existed=False,
+            keyless=self.keyless,
+        )
         return Scouted(source, IssueFacts(number=1, title="", body="", labels=(), author=""))
 
 
@@ -124,6 +131,23 @@ async def test_a_refusal_is_told_to_whoever_asks_and_to_nobody_else() -> None:
     with pytest.raises(Hopeless, match="There is none"):
         await approach.scouted
     assert stage.box.clones == []
+    approach.give_up()
+    await approach.ended()
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(Denied("401"), "ReadTokenMissing"), (NotFound("404"), "RepositoryNotFound")],
+)
+async def test_a_clone_that_is_refused_without_a_credential_says_which_one_is_missing(
+    failure: Exception, reason: str
+) -> None:
+    stage = Stage()
+    stage.box.failure, stage.scout.keyless = failure, "Secret team/s has no key."
+    approach = stage.approach()
+    with pytest.raises(Hopeless, match=r"40[14]\. Secret team/s has no key\.") as refused:
+        await approach.cloned
+    assert refused.value.ending.reason == reason
     approach.give_up()
     await approach.ended()
 

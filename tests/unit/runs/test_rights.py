@@ -12,11 +12,12 @@ from issuesandbox.api.status_run import Outcome
 from issuesandbox.clock import SystemClock
 from issuesandbox.domain.runs.limits import RunLimits
 from issuesandbox.domain.timings import Timings
+from issuesandbox.engine.runs.agents import hidden_values
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.collecting import Collector
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.publishing import Publisher
-from issuesandbox.engine.runs.sources import Hopeless, source_of
+from issuesandbox.engine.runs.sources import Hopeless, destination, source_of
 from issuesandbox.ports.errors import CallError, Denied, NotFound, Unavailable
 from issuesandbox.ports.github import PullView, RepositoryView, Token
 from issuesandbox.ports.resources import ResourceKey
@@ -35,6 +36,7 @@ class Hub:
         self.minted = 0
         self.refs_elsewhere: dict[str, str] | CallError = {}
         self.password: str | None = None
+        self.more: dict[str, str] = {}
         self.desired_state = "Stopped"
         self.pull: PullView | None = None
 
@@ -72,7 +74,7 @@ class Hub:
     async def secret(self, *_: str) -> Any:
         if self.password is None:
             raise NotFound("no such Secret")
-        return {"password": self.password}
+        return {"password": self.password, **self.more}
 
 
 def assignment(**parts: Any) -> Assignment:
@@ -183,6 +185,57 @@ def elsewhere(**publish: Any) -> Assignment:
     source = {"cloneURL": ELSEWHERE, "credentialsSecretRef": {"name": "s"}}
     given = {"run": {"trigger": "1", "publish": publish}, "repository": source}
     return assignment(spec=given)
+
+
+KEYS = {"username": "bot", "read-username": "reader", "read-password": "reads-only"}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_what_writes_to_another_host_stays_out_of_the_sandbox(enabled: bool) -> None:
+    hub, given = Hub(), elsewhere(branch="work", enabled=enabled)
+    hub.password, hub.more = "writes", KEYS
+    found = await source_of(given, outside(hub))
+    assert (found.credential, found.keyless) == (Token("reads-only", "reader"), None)
+    assert await destination(given, outside(hub)) == (ELSEWHERE, Token("writes", "bot"))
+    hub.more = {}
+    found = await source_of(given, outside(hub))
+    assert found.credential is None
+    assert found.keyless is not None
+    for word in ("team/s", "`read-password`", "sandbox"):
+        assert word in found.keyless
+
+
+@pytest.mark.parametrize(
+    ("secret", "enabled", "reason"),
+    [
+        ({"password": "one", "read-password": "one"}, True, "SecretInvalid"),
+        ({"read-password": "one"}, True, "SecretInvalid"),
+        ({"read-password": "one"}, False, None),
+    ],
+)
+async def test_a_secret_that_cannot_be_used_as_it_is_ends_the_run_at_once(
+    secret: dict[str, str], enabled: bool, reason: str | None
+) -> None:
+    hub = Hub()
+    hub.password, hub.more = "", secret
+    given = elsewhere(branch="work", enabled=enabled)
+    if reason is None:
+        assert (await source_of(given, outside(hub))).credential == Token("one", "git")
+        with pytest.raises(Denied, match="no credentials to push"):
+            await destination(given, outside(hub))
+        return
+    with pytest.raises(Hopeless) as refused:
+        await source_of(given, outside(hub))
+    assert refused.value.ending.reason == reason
+    with pytest.raises(Denied):
+        await destination(given, outside(hub))
+
+
+async def test_nothing_of_a_run_shows_the_keys_of_another_host() -> None:
+    hub = Hub()
+    hub.password, hub.more = "writes", KEYS
+    hidden = set(await hidden_values(elsewhere(), outside(hub), {}))
+    assert hidden == {"writes", "reads-only"}, "the name of a user may be any word"
 
 
 STEM = "claude-fix-issue-1"

@@ -15,7 +15,7 @@ from issuesandbox.domain.supervision import Limits, RunPaths
 from issuesandbox.engine.environment import variables
 from issuesandbox.engine.runs.assignment import Assignment
 from issuesandbox.engine.runs.outside import Outside
-from issuesandbox.engine.runs.sources import Hopeless
+from issuesandbox.engine.runs.sources import USER_NAMES, Hopeless
 from issuesandbox.ports.errors import NotFound
 
 _MODEL_KEY = "ANTHROPIC_API_KEY"
@@ -91,17 +91,22 @@ async def environment_of(assignment: Assignment, outside: Outside) -> Mapping[st
 async def hidden_values(
     assignment: Assignment, outside: Outside, environment: Mapping[str, str] | None = None
 ) -> Iterable[str]:
-    """Return what nothing that comes out of the sandbox may show: the values of all its Secrets.
+    """Return what nothing that comes out of the sandbox may show: the values of its run's Secrets.
 
     A Secret that was deleted during the run must not cost the run its end. `environment` is that
     of the agent, where it was read just now.
     """
-    sandbox = assignment.resource.spec.sandbox
+    namespace, spec = assignment.key.namespace, assignment.resource.spec
     found: list[str] = []
-    for source in (sandbox and sandbox.env_from) or ():
+    for source in (spec.sandbox and spec.sandbox.env_from) or ():
         with suppress(NotFound):
-            namespace = assignment.key.namespace
             found += (await variables(outside.ledgers, namespace, (source,))).values()
+    keys = spec.repository.credentials_secret_ref if spec.repository is not None else None
+    if keys is not None:
+        with suppress(NotFound):
+            secret = await outside.ledgers.secret(namespace, keys.name)
+            # A user's name may be any word, such as `oauth2`.
+            found += (value for name, value in secret.items() if name not in USER_NAMES)
     if environment is not None:
         return [*found, *environment.values()]
     try:

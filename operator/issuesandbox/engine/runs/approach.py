@@ -98,5 +98,9 @@ async def _cloned(assignment: Assignment, outside: Outside, home: str, source: S
         # What git says there, it may have been told by the repository or by the sandbox.
         hide = Redactor(await hidden_values(assignment, outside))
         hide = hide.with_secrets((credential.value,)) if credential is not None else hide
-        raise Hopeless(reason, f"{words}: {hide.redact(str(error))}") from None
+        said = f"{words}: {hide.redact(str(error))}"
+        if source.keyless is None:
+            raise Hopeless(reason, said) from None
+        reason = "ReadTokenMissing" if isinstance(error, Denied) else reason
+        raise Hopeless(reason, f"{said}. {source.keyless}") from None
     return fresh

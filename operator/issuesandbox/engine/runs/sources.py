@@ -21,6 +21,8 @@ from issuesandbox.ports.errors import CallError, Denied, NotFound
 from issuesandbox.ports.github import GitHub, RepositoryView, Token
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
+# The keys of a Secret for another repository that are no secrets themselves.
+USER_NAMES = frozenset({"username", "read-username"})
 
 
 class Hopeless(Exception):
@@ -48,6 +50,32 @@ class Source:
     commit: str | None = None
     """Commit to check out, in the history of `checkout`."""
     credential: Token | None = None
+    """May only read: a sandbox gets to know it."""
+    keyless: str | None = None
+    """Why a Secret gives no credential, and what to do where it takes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a resource's Secret holds for its own clone address."""
+
+    secret: str | None = None
+    """The Secret's name; None: the resource names none."""
+    read: Token | None = None
+    """For the clone, which is made inside the sandbox."""
+    write: Token | None = None
+    """For the operator's own push, and for nothing else."""
+
+    @property
+    def keyless(self) -> str | None:
+        """Return why there is nothing to clone with."""
+        if self.secret is None or self.read is not None:
+            return None
+        return (
+            f"Secret {self.secret} has no key `read-password`, and its `password` may write, so "
+            "that one never enters a sandbox: add `read-password`, a token that may only read, "
+            "and `read-username` if that is another user's."
+        )
 
 
 async def source_of(assignment: Assignment, outside: Outside) -> Source:
@@ -82,8 +110,8 @@ async def _given_source(
 ) -> Source:
     """Return the source of a run in another repository than the issue's own."""
     publish = assignment.publish
-    credential = await given_credential(assignment, given, outside)
-    if credential is None and assignment.publishes:
+    keys = await given_keys(assignment, given, outside)
+    if keys.secret is None and assignment.publishes:
         raise Hopeless(
             "CredentialsMissing",
             f"Nobody may push to {url}: name a Secret in "
@@ -92,17 +120,22 @@ async def _given_source(
     refs: Mapping[str, str] = {}
     if assignment.publishes:
         try:
-            refs = await outside.remote.refs(url, credential)
+            refs = await outside.remote.refs(url, keys.write)
         except NotFound as error:
             raise Hopeless("RepositoryNotFound", f"Nothing to clone: {error}") from None
     branch, existed = _given_branch(assignment, refs)
     if branch == publish.base:
         raise _branch_is_base(branch)
-    if existed:
-        return Source(url, branch, branch, branch_existed=True, credential=credential)
-    ref, commit = _branch_and_commit(given.ref)
-    checkout = ref or publish.base
-    return Source(url, checkout, branch, branch_existed=False, commit=commit, credential=credential)
+    ref, commit = (branch, None) if existed else _branch_and_commit(given.ref)
+    return Source(
+        url,
+        ref or publish.base,
+        branch,
+        branch_existed=existed,
+        commit=commit,
+        credential=keys.read,
+        keyless=keys.keyless,
+    )
 
 
 def _given_branch(assignment: Assignment, refs: Mapping[str, str]) -> tuple[str, bool]:
@@ -188,25 +221,30 @@ def _no_free_branch() -> Hopeless:
     )
 
 
-async def given_credential(
-    assignment: Assignment, given: RepositorySource, outside: Outside
-) -> Token | None:
+async def given_keys(assignment: Assignment, given: RepositorySource, outside: Outside) -> Keys:
     """Return what the resource's Secret holds for its own clone address."""
     reference = given.credentials_secret_ref
     if reference is None:
-        return None
-    namespace = assignment.key.namespace
+        return Keys()
+    name = f"{assignment.key.namespace}/{reference.name}"
     try:
-        secret = await outside.ledgers.secret(namespace, reference.name)
+        secret = await outside.ledgers.secret(assignment.key.namespace, reference.name)
     except NotFound:
         raise Hopeless(
-            "SecretNotFound", f"There is no Secret {namespace}/{reference.name} to clone with."
+            "SecretNotFound", f"There is no Secret {name} to clone and push with."
         ) from None
-    if "password" not in secret:
+    read, write = secret.get("read-password") or None, secret.get("password") or None
+    if write is None and assignment.publishes:
+        raise Hopeless("SecretInvalid", f"Secret {name} has no key `password` to push with.")
+    if read is not None and read == write:
         raise Hopeless(
-            "SecretInvalid", f"Secret {namespace}/{reference.name} has no key `password`."
+            "SecretInvalid",
+            f"Secret {name} has one value as `password` and `read-password`: what may write must "
+            "not enter a sandbox, so make a token that may only read.",
         )
-    return Token(secret["password"], secret.get("username", "git"))
+    user = secret.get("username") or "git"
+    reader = secret.get("read-username") or user
+    return Keys(name, read and Token(read, reader), write and Token(write, user))
 
 
 async def destination(
@@ -220,12 +258,12 @@ async def destination(
         if is_own(given, view):
             return view.clone_url, await github.write_token(assignment.repository)
     try:
-        credential = await given_credential(assignment, given, outside)
+        keys = await given_keys(assignment, given, outside)
     except Hopeless as error:
         raise Denied(str(error), code=error.ending.reason) from None
-    if given.clone_url is None or credential is None:
+    if given.clone_url is None or keys.write is None:
         raise Denied("there are no credentials to push with")
-    return given.clone_url, credential
+    return given.clone_url, keys.write
 
 
 def is_own(given: RepositorySource, view: RepositoryView) -> bool:
