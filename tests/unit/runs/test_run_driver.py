@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,6 +49,8 @@ class Hands:
         """What becomes of every push."""
         self.dies = False
         """The agent is dead as soon as it is killed."""
+        self.harvest: Harvest | None = None
+        """What is found in every work tree."""
         self.told = 0
 
     async def prepare(self, assignment: Assignment) -> Preparation | Ending:
@@ -64,7 +67,7 @@ class Hands:
             await self._go("kill", assignment)
 
     async def collect(self, assignment: Assignment) -> Harvest | Ending:
-        return await self._go("collect", assignment)
+        return self.harvest or await self._go("collect", assignment)
 
     async def publish(self, assignment: Assignment) -> Published:
         if self.published is not None and self.failure is None:
@@ -218,6 +221,68 @@ async def test_edited_limits_are_written_down_at_once(
     assert run.deadlines.run == NOW + timedelta(seconds=30)
     # A fifth of a short limit before the end people are warned.
     assert progress.next_check == timedelta(seconds=12)
+    driver.drop(KEY)
+
+
+PAUSED = {"issuesandbox.dev/paused": "true"}
+
+
+def paused(at: Scene) -> Scene:
+    return replace(
+        at,
+        resource=at.resource.model_copy(
+            update={"metadata": at.resource.metadata.model_copy(update={"annotations": PAUSED})}
+        ),
+    )
+
+
+def without_a_sandbox(at: Scene) -> Scene:
+    return replace(at, sandbox_id=None, returning=True)
+
+
+@pytest.mark.parametrize("hinder", [paused, without_a_sandbox])
+@pytest.mark.parametrize("phase", ["Preparing", "Executing", "Collecting"])
+async def test_a_limit_that_is_raised_in_time_holds_also_where_nothing_can_be_done(
+    phase: str, hinder: Callable[[Scene], Scene], driver: RunDriver
+) -> None:
+    longer = {"run": {"trigger": "1", "limits": {"run": "2h"}}}
+    at = replace(hinder(scene(phase, longer)), now=NOW + timedelta(minutes=14))
+    progress = driver.advance(KEY, at)
+    run = progress.status.run
+    assert run is not None
+    assert run.outcome is None
+    assert run.deadlines is not None
+    assert run.deadlines.run == NOW + timedelta(minutes=119)
+    assert run.effective is not None
+    assert run.effective.limits is not None
+    assert str(run.effective.limits.run) == "2h"
+    short = {"agent": "30s", "inactivity": "30s", "run": "30s"}
+    lowered = {"run": {"trigger": "1", "limits": short}}
+    over = driver.advance(KEY, hinder(scene(phase, lowered))).status.run
+    assert over is not None
+    assert (over.outcome, over.reason) == (Outcome.TIMED_OUT, "RunTimeout")
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+async def test_no_push_is_decided_past_an_end_that_was_just_brought_forward(
+    ahead: bool, hands: Hands, driver: RunDriver
+) -> None:
+    hands.harvest = Harvest(commit="c" * 40)
+    driver.advance(KEY, scene("Collecting"))
+    await settle()
+    limits = {"agent": "30s", "inactivity": "30s", "run": "45s"}
+    lowered = scene("Collecting", {"run": {"trigger": "1", "limits": limits}})
+    if ahead:
+        assert not driver.look_ahead(KEY, lowered)
+    run = driver.advance(KEY, lowered).status.run
+    assert run is not None
+    assert (run.outcome, run.publish) == (Outcome.TIMED_OUT, None)
+    # The same work in time is pushed.
+    driver.advance(KEY, scene("Collecting"))
+    await settle()
+    run = driver.advance(KEY, scene("Collecting")).status.run
+    assert run is not None
+    assert run.publish is not None
     driver.drop(KEY)
 
 

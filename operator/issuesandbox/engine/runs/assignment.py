@@ -24,7 +24,7 @@ class Assignment:
     key: ResourceKey
     resource: IssueSandbox
     status: Status
-    """The status with changed limits already in it; what the pass goes on from."""
+    """What the pass goes on from, with the ends of the limits in force."""
     sandbox_id: str
     limits: RunLimits
     flags: FlagSet = ALL_ON

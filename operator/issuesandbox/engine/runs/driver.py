@@ -80,7 +80,7 @@ class RunDriver:
 
     def advance(self, key: ResourceKey, scene: Scene) -> Progress:
         """Make the next move of a resource's run, as far as it can be made now."""
-        scene = replace(scene, debounce=self._debounce)
+        scene = self._judged(scene)
         progress = with_warning(scene, self._advance(key, scene), self._warning)
         status = chapters.ruled(
             progress.status, scene.policy.recorded(), scene.recovery.recorded(), scene.asked
@@ -93,7 +93,8 @@ class RunDriver:
 
         Tell whether there is one; what it finds, the next pass sees to.
         """
-        move = next_move(replace(scene, debounce=self._debounce))
+        scene = self._judged(scene)
+        move = next_move(scene)
         if move not in _ERRANDS:
             return False
         self._moves[move](key, scene)
@@ -107,13 +108,13 @@ class RunDriver:
 
     def hurry(self, key: ResourceKey, scene: Scene) -> None:
         """Begin the kill of a run that is to end, before Daytona is asked for anything."""
-        scene = replace(scene, debounce=self._debounce)
+        scene = self._judged(scene)
         if next_move(scene) in (Move.NOTE_STOP, Move.KILL):
             self._endings.kill(key, scene)
 
     def salvage(self, key: ResourceKey, scene: Scene) -> Progress | None:
         """Save the work in a sandbox that is given up, once; None where there is none to save."""
-        scene = replace(scene, debounce=self._debounce)
+        scene = self._judged(scene)
         return self._endings.salvage(key, scene) if is_to_be_salvaged(scene) else None
 
     def may_be_left(self, key: ResourceKey, scene: Scene) -> bool:
@@ -121,6 +122,10 @@ class RunDriver:
         kills = next_move(scene) in (Move.NOTE_STOP, Move.KILL)
         unstarted = scene.run is None or scene.run.phase is RunPhase.PREPARING
         return unstarted or not kills or self._endings.has_killed(key, scene)
+
+    def _judged(self, scene: Scene) -> Scene:
+        """Return the scene as the rules are to see it, with all that is set for every run."""
+        return self._endings.in_force(replace(scene, debounce=self._debounce))
 
     def _advance(self, key: ResourceKey, scene: Scene) -> Progress:
         move = next_move(scene)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -65,6 +65,17 @@ class Mover:
         self._errands.drop(key)
         self._steps.forget(key)
 
+    def in_force(self, scene: Scene) -> Scene:
+        """Return the scene with the ends of the limits in force: they may have been edited.
+
+        Also of a run that nothing can be done for now: no move may go by an end that is past.
+        """
+        run, limits = scene.run, self._limits(scene.resource)
+        if run is None or run.outcome is not None or run.deadlines == deadlines(run, limits):
+            return scene
+        status = chapters.limited(scene.resource.status, limits)
+        return replace(scene, resource=scene.resource.model_copy(update={"status": status}))
+
     def waiting(self, status: Status, scene: Scene) -> Progress:
         """Wait for an errand, but not beyond the run's limit."""
         return Progress(status, until_news(status, scene))
@@ -74,12 +85,8 @@ class Mover:
         return limits_in_force(asked.limits if asked is not None else None, self._defaults)
 
     def _assignment(self, key: ResourceKey, scene: Scene, sandbox_id: str) -> Assignment:
-        resource, run = scene.resource, scene.run
-        assert run is not None, "an assignment is about a run that began"
-        limits = self._limits(resource)
-        status = resource.status
-        if run.outcome is None and run.deadlines != deadlines(run, limits):
-            status = chapters.limited(status, limits)
+        resource = scene.resource
+        limits, status = self._limits(resource), resource.status
         return Assignment(key, resource, status, sandbox_id, limits, scene.flags, scene.recovery)
 
     def _over(self, status: Status, ending: Ending, phase: RunPhase, now: datetime) -> Progress:
