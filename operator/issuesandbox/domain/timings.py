@@ -76,6 +76,8 @@ class Timings:
     """How long a push or a rescue of work may hold a sandbox that is to end."""
     push_timeout: timedelta = timedelta(seconds=20)
     """How long one push may take; less than `work_hold`, so that a lost answer is no lost push."""
+    token_use: timedelta = timedelta(minutes=30)
+    """How old a token may be that pushes; GitHub's last for an hour."""
     rescue_hold: timedelta = timedelta(minutes=2)
     """How long work is tried to be saved where nothing else has to end meanwhile."""
     run_tick: timedelta = timedelta(seconds=2)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.fakes.clock import FakeClock, FakeTime
 
 from issuesandbox.api.resource import IssueSandbox
 from issuesandbox.api.status_run import Outcome
@@ -34,6 +36,7 @@ class Hub:
         self.failure = failure
         self.private = private
         self.minted = 0
+        self.revoked: set[str] = set()
         self.refs_elsewhere: dict[str, str] | CallError = {}
         self.password: str | None = None
         self.more: dict[str, str] = {}
@@ -59,12 +62,14 @@ class Hub:
         return await self.write_token(_)
 
     async def refs(self, url: str, token: Token) -> dict[str, str]:
+        if token.value in self.revoked:
+            raise Denied("401")
         if url == ELSEWHERE:
             assert token.value == self.password
             if isinstance(self.refs_elsewhere, CallError):
                 raise self.refs_elsewhere
             return self.refs_elsewhere
-        assert (url, token.value) == (URL, "token-1")
+        assert (url, token.value) == (URL, f"token-{self.minted}")
         return {"refs/heads/work": COMMIT}
 
     async def get(self, _: ResourceKey) -> Any:
@@ -139,6 +144,31 @@ async def test_the_right_that_was_got_is_the_one_that_is_used() -> None:
     assert published.ending is not None
     assert (published.pushed, published.ending.reason) == (True, "TooLateToStop")
     assert hub.minted == 1
+
+
+async def test_a_right_that_was_taken_back_meanwhile_is_asked_for_anew() -> None:
+    hub = Hub()
+    publishing = publisher(hub)
+    assert await publishing.authorize(assignment()) is None
+    hub.revoked = {"token-1"}
+    with pytest.raises(Denied):
+        await publishing.publish(assignment())
+    assert (await publishing.publish(assignment())).pushed
+    assert hub.minted == 2
+
+
+@pytest.mark.parametrize(("minutes", "minted"), [(29, 1), (31, 2)])
+async def test_a_right_that_was_got_before_a_long_pause_is_asked_for_anew(
+    minutes: int, minted: int
+) -> None:
+    hub, time = Hub(), FakeTime()
+    there = replace(outside(hub), clock=FakeClock(time))
+    nobody: Any = SimpleNamespace()
+    publishing = Publisher(there, Collector(there, nobody))
+    assert await publishing.authorize(assignment()) is None
+    time.seconds += minutes * 60
+    assert (await publishing.publish(assignment())).pushed
+    assert hub.minted == minted
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ from issuesandbox.engine.runs.collecting import Collector, Work
 from issuesandbox.engine.runs.following import SURVIVES
 from issuesandbox.engine.runs.outside import Outside
 from issuesandbox.engine.runs.patience import FINAL
+from issuesandbox.engine.runs.rights import Rights
 from issuesandbox.engine.runs.saving import Saver
-from issuesandbox.engine.runs.sources import destination, is_own, reason_of
+from issuesandbox.engine.runs.sources import is_own, reason_of
 from issuesandbox.engine.runs.steps import Published, Rescued
-from issuesandbox.ports.errors import CallError, Invalid, NotFound, Unavailable
-from issuesandbox.ports.github import GitHub, PullView, RepositoryView, Token
+from issuesandbox.ports.errors import CallError, Denied, Invalid, NotFound, Unavailable
+from issuesandbox.ports.github import GitHub, PullView, RepositoryView
 from issuesandbox.ports.remote import Pushed, PushOrder, PushVerdict
 from issuesandbox.ports.resources import ResourceKey
 
@@ -48,13 +49,13 @@ class Publisher:
         self._outside = outside
         self._collector = collector
         self._saver = Saver(outside, collector)
-        self._rights: dict[ResourceKey, tuple[str, str, Token]] = {}
+        self._rights = Rights(outside)
         self._ways: dict[ResourceKey, tuple[str, _Way | None]] = {}
         self._sights: dict[ResourceKey, tuple[str, float]] = {}
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the right to push for a resource."""
-        self._rights.pop(key, None)
+        self._rights.forget(key)
         self._ways.pop(key, None)
         self._sights.pop(key, None)
 
@@ -64,11 +65,10 @@ class Publisher:
         try:
             if github is not None:
                 view = await github.repository(assignment.repository)
-            url, token = await destination(assignment, self._outside, view)
+            await self._rights.renew(assignment, view)
         except FINAL as error:
             text = f"The work cannot be pushed: {error}"
             return Ending(Outcome.FAILED, reason_of(error, "PublishDenied"), text)
-        self._rights[assignment.key] = (assignment.run.id, url, token)
         with suppress(CallError):
             self._ways[assignment.key] = (assignment.run.id, await self._way(assignment, view))
         return None
@@ -89,6 +89,8 @@ class Publisher:
         try:
             return await self._sent(assignment, decided)
         except CallError as error:
+            if isinstance(error, Denied):
+                self._rights.forget(assignment.key)
             taken = self._outside.clock.monotonic() - since
             if taken < self._outside.timings.work_hold.total_seconds():
                 raise
@@ -106,7 +108,7 @@ class Publisher:
 
     async def _sent(self, assignment: Assignment, decided: Publication) -> Published | None:
         commit, ref = decided.commit, _ref(assignment)
-        url, token = await self._right(assignment)
+        url, token = await self._rights.of(assignment)
         work = self._collector.remembered(assignment, commit)
         if work is None and (await self._outside.remote.refs(url, token)).get(ref) != commit:
             # Another replica collected it and died before it pushed.
@@ -123,7 +125,7 @@ class Publisher:
     async def _has_landed(self, assignment: Assignment, commit: str) -> bool:
         """Tell whether a push took effect whose answer was lost."""
         try:
-            url, token = await self._right(assignment)
+            url, token = await self._rights.of(assignment)
             return (await self._outside.remote.refs(url, token)).get(_ref(assignment)) == commit
         except CallError:
             return False
@@ -133,12 +135,6 @@ class Publisher:
             return await self._collector.decided(assignment, commit)
         except NotFound:
             raise Unavailable("the sandbox lost the work that was to be published") from None
-
-    async def _right(self, assignment: Assignment) -> tuple[str, Token]:
-        run_id, url, token = self._rights.get(assignment.key, ("", "", None))
-        if token is not None and run_id == assignment.run.id:
-            return url, token
-        return await destination(assignment, self._outside)
 
     async def _refused(self, assignment: Assignment, work: Work, answer: Pushed) -> Published:
         if answer.verdict is not PushVerdict.MOVED:
