@@ -27,6 +27,8 @@ MAX_PACK: Final = 20 * 1024 * 1024
 COLLECTOR: Final = "collect.sh"
 # An agent may have put programs of its own into a folder that its PATH names first.
 SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# For what may need more programs than the system's own.
+SYSTEM_FIRST: Final = f'PATH={SYSTEM_PATH}:"$PATH"'
 
 _SENT: Final = "ISSUESANDBOX_COLLECTOR"
 _ID: Final = re.compile(r"[0-9a-f]{40}")

@@ -8,7 +8,8 @@
 # a file in WORK that is read and not committed. FOLDER gets the results, COMMIT.pack and, for
 # `patch`, COMMIT.patch; NONCE tells calls at the same time apart. The answer goes to standard
 # output, one word and one value per line, file names as git quotes them, and is complete when its
-# last line is `end`. It is to be run with no environment but a PATH, of which nothing in HOME counts.
+# last line is `end`. It is to be run with no environment but a PATH, of which the system's folders
+# count first and nothing in HOME counts.
 #
 # A run waits for this, and most of the time goes into starting programs: few are started, and what
 # is rare, such as a submodule, is looked for before anything is done about it.
@@ -72,20 +73,21 @@ encoded() { base64 | tr -d '\n'; }
 # Some versions of wc put spaces before the number.
 size_of() { echo $(($(wc -c <"$1"))); }
 
-# An agent may have put programs of its own into its home: they are not taken from there.
+# An agent may have put programs of its own wherever it may write: the system's come first, and
+# nothing is taken from its home.
 trust_path() {
     set -f
     IFS=:
-    found=
+    found=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     for each in $PATH; do
         case $each/ in
         "$home"/*) ;;
-        /*) found=$found$each: ;;
+        /*) found=$found:$each ;;
         esac
     done
     unset IFS
     set +f
-    PATH=$found/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    PATH=$found
 }
 
 # A repository with nothing in it but our configuration. It takes the parent as the beginning of

@@ -252,17 +252,18 @@ keep() { # DIR CWD STDIN PROGRAM [ARGUMENT...]: start the agent and record its e
     (
         cd -- "$2" || exit 126
         [ "${ZDOTDIR-}" != /dev/null ] || unset ZDOTDIR
-        [ "${ISSUESANDBOX_PATH+set}" ] && PATH=$ISSUESANDBOX_PATH
         ISSUESANDBOX_RUN=":${1##*/}:"
-        export PATH ISSUESANDBOX_RUN
-        unset ISSUESANDBOX_PATH ISSUESANDBOX_SCRIPT
+        # Both are the system's own: the PATH of the agent may name what an earlier one left.
         if [ -e "$1/signals" ]; then
             shift 3
-            set -- env --default-signal=INT,QUIT "$@"
+            set -- "$(command -v env)" --default-signal=INT,QUIT "$@"
         else
             shift 3
         fi
-        if command -v setsid >/dev/null; then set -- setsid "$@"; fi
+        if command -v setsid >/dev/null; then set -- "$(command -v setsid)" "$@"; fi
+        [ "${ISSUESANDBOX_PATH+set}" ] && PATH=$ISSUESANDBOX_PATH
+        export PATH ISSUESANDBOX_RUN
+        unset ISSUESANDBOX_PATH ISSUESANDBOX_SCRIPT
         exec "$@"
     ) <"$3" >"$1/pipe" 2>&1 &
     line=
@@ -426,7 +427,7 @@ begin() { # DIR LIMITS: say whether the agent may be started; if not, tell the s
     done
     # A shell lets what it starts in the background ignore these two for ever. Whether that can be
     # taken back is found out beside the rest: the agent waits for all of it.
-    PATH=${ISSUESANDBOX_PATH-$PATH} env --default-signal=INT,QUIT true 2>/dev/null &
+    env --default-signal=INT,QUIT true 2>/dev/null &
     if [ -z "$problem" ] && prepare "$2"; then
         ! wait $! || put "$dir" signals yes
         return 0

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from issuesandbox.domain.collection import (
+    SYSTEM_PATH,
     Collection,
     CollectOrder,
     CommitOrder,
@@ -19,7 +20,7 @@ from issuesandbox.domain.collection import (
     parse_collection,
 )
 
-_TOOLS = "awk base64 cat env find grep head mkdir mv rm sed tail tr wc"
+TOOLS = "awk base64 cat env find grep head mkdir mv rm sed tail tr wc"
 DATE = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
@@ -27,6 +28,8 @@ DATE = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 class Sandbox:
     home: Path
     parent: str = ""
+    small: bool = False
+    """All tools are the small versions in `tools`."""
 
     @property
     def run_folder(self) -> Path:
@@ -46,13 +49,21 @@ class Sandbox:
         sprung = self.home / "sprung"
         return sprung.read_text().splitlines() if sprung.exists() else []
 
+    @property
+    def tools(self) -> Path:
+        """A folder outside the home that its PATH names before the system's."""
+        return self.home.parent / "tools"
+
     def environment(self) -> dict[str, str]:
-        tools = self.home.parent / "tools"
+        sent = collector_sent()
+        if self.small:
+            path = f"{self.tools}:{SYSTEM_PATH}"
+            sent = {name: text.replace(SYSTEM_PATH, path) for name, text in sent.items()}
         return {
-            "PATH": f"{self.home}/.local/bin:{tools}:{os.environ['PATH']}",
+            "PATH": f"{self.home}/.local/bin:{self.tools}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "GIT_EXTERNAL_DIFF": str(self.trap),
-            **collector_sent(),
+            **sent,
         }
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:
@@ -109,10 +120,10 @@ class Sandbox:
 
     def use_tools_of(self, busybox: str) -> None:
         """Put its small versions of all tools before the system's."""
-        tools = self.home.parent / "tools"
-        tools.mkdir()
-        for name in _TOOLS.split():
-            (tools / name).symlink_to(busybox)
+        self.small = True
+        self.tools.mkdir()
+        for name in TOOLS.split():
+            (self.tools / name).symlink_to(busybox)
 
     def collect(self, order: CollectOrder | None = None, shell: str = "/bin/sh") -> Collection:
         order = order or self.order()

@@ -67,7 +67,14 @@ def _info_attributes(sandbox: Sandbox, trap: str) -> None:
 
 
 def _programs(sandbox: Sandbox, trap: str) -> None:
-    folder = sandbox.home / ".local" / "bin"
+    _plant_programs(sandbox.home / ".local" / "bin", trap)
+
+
+def _programs_elsewhere(sandbox: Sandbox, trap: str) -> None:
+    _plant_programs(sandbox.tools, trap)
+
+
+def _plant_programs(folder: Path, trap: str) -> None:
     folder.mkdir(parents=True)
     for name in (
         "sh",
@@ -127,6 +134,7 @@ _PLANTS = {
     "includes": _include,
     "configuration of the home": _home,
     "programs on the path": _programs,
+    "programs on the path outside the home": _programs_elsewhere,
     "a nested repository": _nested,
     "a submodule": _submodule,
 }

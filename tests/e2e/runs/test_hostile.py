@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from sandbox_sight import home_of, processes_of, sandbox_of
 RETAIN = {"onSuccess": "Retain", "onFailure": "Retain", "onTimeout": "Retain"}
 SHORT = {"limits": {"inactivity": "5s", "agent": "8s"}}
 RUN = "$(ls -d $HOME/.issuesandbox/run/*)"
+PROGRAMS = "git sh ls mkdir rm mv ln cat env find awk sed head tail base64 sha256sum readlink sleep"
 LONG = {"limits": {"inactivity": "30s", "agent": "60s"}}
 
 
-async def begin(runs: RunStage, script: dict[str, tuple[str, ...]], run: dict[str, Any]) -> None:
+async def begin(
+    runs: RunStage, script: dict[str, tuple[str, ...]], run: dict[str, Any], **spec: Any
+) -> None:
     for name, steps in script.items():
-        await runs.run_issue(*steps, name=name, run=run, cleanup=RETAIN)
+        await runs.run_issue(*steps, name=name, run=run, cleanup=RETAIN, **spec)
 
 
 async def ends(runs: RunStage, names: list[str], seconds: float = 60) -> dict[str, dict[str, Any]]:
@@ -184,24 +188,24 @@ async def test_an_agent_that_attacks_its_supervisor_costs_the_sandbox_its_run(
 
 async def test_traps_that_an_agent_leaves_catch_nobody(runs: RunStage, tmp_path: Path) -> None:
     await runs.start_operator()
-    marker = tmp_path / "marker"
-    planted = f"echo caught >>{marker}"
+    marker, shared = tmp_path / "marker", tmp_path / "go" / "bin"
+    planted = f"echo caught by $0 >>{marker}"
     shells = "; ".join(
         f"echo '{planted}' >>$HOME/{each}"
         for each in (".bashrc", ".profile", ".bash_profile", ".zshenv", ".zshrc", ".shinit")
     )
     tools = "; ".join(
-        f"printf '#!/bin/sh\\n{planted}\\n' >$HOME/bin/{each}; chmod +x $HOME/bin/{each}"
-        for each in ("git", "sh", "awk", "sed", "head", "tail", "base64", "sha256sum")
+        f"printf '#!/bin/sh\\n{planted}\\n' >{shared}/{each}; chmod +x {shared}/{each}"
+        for each in PROGRAMS.split()
     )
     script = {
         "traps": (
             "write a.txt a",
             *(f"plant {trap} {marker}" for trap in ("hooks", "hookspath", "filter", "fsmonitor")),
             f"bash printf '[core]\\n\\tfsmonitor = {planted}\\n' >$HOME/.gitconfig",
-            f"bash {shells}; mkdir -p $HOME/bin; {tools}",
+            f"bash {shells}; mkdir -p {shared}; {tools}",
             # What git itself ran for the agent up to here does not count.
-            f"bash rm -f {marker}",
+            f"bash /bin/rm -f {marker}",
         ),
         "gone": ('bash rm -rf "$HOME/work"',),
         "elsewhere": (
@@ -209,15 +213,21 @@ async def test_traps_that_an_agent_leaves_catch_nobody(runs: RunStage, tmp_path:
             'bash ln -s "$HOME/other" "$HOME/work"',
         ),
     }
-    await begin(runs, script, {**LONG, "keepAlive": True})
+    # A folder that the agent may write stands first on the PATH of its sandbox, as in many images.
+    path = {"name": "PATH", "value": f"{shared}:{os.environ['PATH']}"}
+    for name, steps in script.items():
+        env = [path] if name == "traps" else []
+        await begin(runs, {name: steps}, {**LONG, "keepAlive": True}, sandbox={"env": env})
     found = await ends(runs, list(script))
     assert found["traps"]["outcome"] == "Succeeded"
+    assert set(os.listdir(shared)) == set(PROGRAMS.split())
     assert not marker.exists(), marker.read_text()
     for name in ("gone", "elsewhere"):
         assert (found[name]["outcome"], found[name]["reason"]) == ("Failed", "WorkspaceLost"), name
     # The next run in the same sandbox begins with a clean repository in its own place.
     for name in ("traps", "elsewhere"):
-        await runs.trigger("2", name=name, promptTemplate=scenario("write b.txt b"))
+        again = {"promptTemplate": scenario("write b.txt b"), "setup": ["echo set up"]}
+        await runs.trigger("2", name=name, **again)
     for name in ("traps", "elsewhere"):
         again = await runs.until_finished(name, trigger="2")
         assert (again["outcome"], again.get("reason")) == ("Succeeded", None), name

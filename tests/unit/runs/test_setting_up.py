@@ -36,3 +36,28 @@ def test_one_who_died_over_it_does_not_hold_it(tmp_path: Path) -> None:
     (Path(paths.inputs) / "setup-1.lock").symlink_to("4194999")
     asked = begin(once(paths, "setup-1", "echo x"), tmp_path)
     assert (asked.communicate(timeout=20)[0], asked.returncode) == ("x\n", 0)
+
+
+def test_what_an_earlier_agent_planted_is_run_by_nobody_but_the_command(tmp_path: Path) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    for name in ("mkdir", "ln", "rm", "mv", "cat", "tail", "readlink", "sleep", "tool"):
+        (planted / name).write_text(f"#!/bin/sh\necho {name} >>{tmp_path}/caught\n")
+        (planted / name).chmod(0o755)
+    # The lock of one who died, so that every program is needed.
+    paths = RunPaths(str(tmp_path), "r1")
+    Path(paths.inputs).mkdir(parents=True)
+    (Path(paths.inputs) / "setup-1.lock").symlink_to("4194999")
+    path = f"{planted}:{os.environ['PATH']}"
+    line = once(paths, "setup-1", 'tool; echo "$PATH"; echo "${ISSUESANDBOX_PATH-}"')
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=tmp_path,
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout == f"{path}\n\n"
+    assert (tmp_path / "caught").read_text() == "tool\n"

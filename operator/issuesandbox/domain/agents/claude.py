@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from issuesandbox.domain.agents.launch import Launch, LaunchOrder, answers_version, program_of
+from issuesandbox.domain.collection import SYSTEM_FIRST
 from issuesandbox.domain.supervision import Limits, RunPaths, quoted
 
 # Another version may behave differently: this one was watched.
@@ -77,7 +78,7 @@ def _environment(paths: RunPaths, limits: Limits) -> dict[str, str]:
 def _find_session(order: LaunchOrder) -> str:
     # The folder between is named after the working directory.
     projects = quoted(f"{_config(order.paths)}/projects")
-    return f"ls {projects}/*/{quoted(f'{order.session_id}.jsonl')} >/dev/null 2>&1"
+    return f"{SYSTEM_FIRST}; ls {projects}/*/{quoted(f'{order.session_id}.jsonl')} >/dev/null 2>&1"
 
 
 def _config(paths: RunPaths) -> str:

@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 from issuesandbox.api.status_run import Outcome, Parent
 from issuesandbox.domain import numbers
 from issuesandbox.domain.agents.launch import Launch
-from issuesandbox.domain.collection import SYSTEM_PATH
+from issuesandbox.domain.collection import SYSTEM_FIRST
 from issuesandbox.domain.prompt import issue_text, sentence
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.runs.chapters import Ending, Preparation
@@ -191,7 +191,7 @@ def move_in(paths: RunPaths, fresh: str) -> str:
     old = f"{quoted(paths.home)} -maxdepth 1 -name 'work.*' -mmin +{_STALE_MINUTES}"
     return (
         # The agent of an earlier run may have put programs of its own into a folder of the PATH.
-        f'PATH={SYSTEM_PATH}:"$PATH"; set -e; [ ! -e {fence} ]; '
+        f"{SYSTEM_FIRST}; set -e; [ ! -e {fence} ]; "
         f"[ -d {inputs} ] || mkdir -p {inputs}; "
         # The lock names its holder, so that one who died does not hold it.
         f"until ln -s $$ {lock} 2>/dev/null; do "

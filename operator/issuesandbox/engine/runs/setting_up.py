@@ -6,6 +6,7 @@ replica's, would run it a second time beside the first.
 
 from __future__ import annotations
 
+from issuesandbox.domain.collection import SYSTEM_FIRST
 from issuesandbox.domain.redaction import Redactor
 from issuesandbox.domain.supervision import RunPaths, quoted
 from issuesandbox.engine.runs.agents import hidden_values
@@ -40,11 +41,14 @@ async def set_up(assignment: Assignment, outside: Outside, paths: RunPaths) -> N
 def once(paths: RunPaths, name: str, command: str) -> str:
     """Return a line that runs a command, or waits for whoever runs it, and takes its exit code."""
     code, out, lock = (quoted(f"{paths.inputs}/{name}.{each}") for each in ("code", "out", "lock"))
+    # An earlier run's agent may have left programs there; the command is to see its whole PATH.
+    alone = f'PATH="$ISSUESANDBOX_PATH"; unset ISSUESANDBOX_PATH; eval {quoted(command)}'
     return (
+        f'ISSUESANDBOX_PATH="$PATH"; {SYSTEM_FIRST}; '
         f"mkdir -p {quoted(paths.inputs)}; until [ -e {code} ] || ln -s $$ {lock} 2>/dev/null; do "
         # The lock names its holder, so that one who died does not hold it.
         f'kill -0 "$(readlink {lock})" 2>/dev/null || rm -f {lock}; sleep 1; done; '
-        f"[ -e {code} ] || {{ (eval {quoted(command)}) >{out} 2>&1 </dev/null; "
+        f"[ -e {code} ] || {{ ({alone}) >{out} 2>&1 </dev/null; "
         f"echo $? >{code}.new; mv {code}.new {code}; }}; "
         f'tail -c {_SHOWN} {out}; exit "$(cat {code})"'
     )

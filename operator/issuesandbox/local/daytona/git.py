@@ -7,6 +7,7 @@ arguments, nor stored in the clone.
 from __future__ import annotations
 
 import base64
+import shutil
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,8 @@ async def run_git(
 ) -> str:
     """Run git and return what it printed; a failure becomes the daemon's error."""
     environment = {**_ENVIRONMENT, **(env or {})}
-    command = ["git", *arguments]
+    # The daemon's git is a part of it, whatever the PATH of the sandbox names.
+    command = [shutil.which("git") or "git", *arguments]
     try:
         process = await machine.spawn(command, cwd=cwd, env=environment, errors=PIPE)
     except (FileNotFoundError, NotADirectoryError) as error:
