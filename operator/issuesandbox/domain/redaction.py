@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 MASK: Final = "***"
@@ -19,6 +19,9 @@ MASK: Final = "***"
 _SHORTEST: Final = 6
 # From this length on nobody writes it by chance.
 _TELLING: Final = 16
+
+# A variable that ends so holds what any file may name rightly, such as a model.
+_SETTINGS: Final = ("_MODEL", "_URL", "_HOST", "_REGION", "_LOCATION", "_PROJECT", "_PROJECT_ID")
 
 # Each begins with fixed letters, which are searched for fast; what stands before them is looked at
 # afterwards, so that no word that ends in these letters is taken for a key.
@@ -52,25 +55,40 @@ _LABELS: Final = ("authorization", "bearer", "x-access-token")
 _IN_ADDRESS: Final = re.compile(r"://[^\s/@\"'<>]{1,512}@")
 
 
+class Hidden(NamedTuple):
+    """What no text may show."""
+
+    secrets: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    """Nobody's business either, but a file may hold them rightly."""
+
+
+def hidden(variables: Iterable[tuple[str, str]]) -> Hidden:
+    """Tell secrets from settings by the names of their variables."""
+    named = [(f"_{name.upper()}".endswith(_SETTINGS), value) for name, value in variables]
+    secrets, settings = (
+        [value for is_it, value in named if is_it is kind] for kind in (False, True)
+    )
+    return Hidden(tuple(secrets), tuple(settings))
+
+
 class Redactor:
     """Replaces secrets by a mask; harmless to apply twice."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = frozenset(
-            line for secret in secrets for line in _parts(secret) if len(line) >= _SHORTEST
-        )
-        forms = {form for each in self._secrets for form in _forms(each)}
+    def __init__(self, secrets: Iterable[str] = (), settings: Iterable[str] = ()) -> None:
+        self._secrets, self._settings = _worth_hiding(secrets), _worth_hiding(settings)
+        forms = {form for each in self._secrets | self._settings for form in _forms(each)}
         # The longest first: one secret may contain another.
         self._forms = sorted(forms, key=len, reverse=True)
 
-    def with_secrets(self, secrets: Iterable[str]) -> Redactor:
+    def with_secrets(self, secrets: Iterable[str], settings: Iterable[str] = ()) -> Redactor:
         """Return a redactor that knows these secrets as well."""
-        return Redactor((*self._secrets, *secrets))
+        return Redactor((*self._secrets, *secrets), (*self._settings, *settings))
 
     def traces(self) -> tuple[bytes, ...]:
         """Return the bytes that give a known secret away wherever they are.
 
-        Short values and addresses are left out: other texts may hold them rightly.
+        Settings, short values and addresses are left out: other texts may hold them rightly.
         """
         telling = (each for each in self._secrets if len(each) >= _TELLING and "://" not in each)
         return tuple({form.encode("utf-8", "replace") for each in telling for form in _forms(each)})
@@ -96,6 +114,10 @@ class Redactor:
 def ending(text: str, most: int) -> str:
     """Return the last words of a text; a part of a word could be a part of a secret."""
     return text if len(text) <= most else text[-most:].partition(" ")[2]
+
+
+def _worth_hiding(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(line for each in values for line in _parts(each) if len(line) >= _SHORTEST)
 
 
 def _parts(secret: str) -> Iterator[str]:

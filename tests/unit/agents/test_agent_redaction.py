@@ -12,7 +12,7 @@ import pytest
 from issuesandbox.api.spec_agent import AgentProfile
 from issuesandbox.domain.agents.stream import StreamReader
 from issuesandbox.domain.agents.verdict import judge
-from issuesandbox.domain.redaction import MASK, Redactor
+from issuesandbox.domain.redaction import MASK, Redactor, hidden
 
 SECRET = 'p@ss/wörd+"quoted"&more'
 
@@ -108,3 +108,35 @@ def test_no_part_of_a_secret_is_left_where_last_words_are_cut(before: int) -> No
     assert MASK in told
     assert "plain-" not in told
     assert "kkk" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "is_searched_for"),
+    [
+        ("ANTHROPIC_API_KEY", True),
+        ("URL_SIGNING_KEY", True),
+        ("DATABASE", True),
+        ("ANTHROPIC_MODEL", False),
+        ("anthropic_small_fast_model", False),
+        ("MODEL", False),
+        ("CLOUD_ML_REGION", False),
+        ("ANTHROPIC_VERTEX_PROJECT_ID", False),
+        ("PROXY_URL", False),
+    ],
+)
+def test_what_a_variables_name_calls_no_secret_may_stand_in_the_work(
+    name: str, is_searched_for: bool
+) -> None:
+    value = "claude-model-2030-01-01"
+    redactor = Redactor(["another-secret-value"]).with_secrets(*hidden([(name, value)]))
+    found = any(trace in f"model: {value}".encode() for trace in redactor.traces())
+    assert found is is_searched_for
+    # What is told in texts is nobody's business all the same.
+    assert redactor.redact(value) == MASK
+    assert any(trace in b"another-secret-value" for trace in redactor.traces())
+
+
+def test_a_secret_that_also_stands_in_a_setting_is_searched_for() -> None:
+    value = "one-value-for-both-of-them"
+    redactor = Redactor(*hidden([("PROXY_HOST", value), ("PROXY_PASSWORD", value)]))
+    assert value.encode() in redactor.traces()

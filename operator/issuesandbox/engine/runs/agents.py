@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from issuesandbox.api.spec_run import InactivitySource
 from issuesandbox.domain.agents.launch import Launch
 from issuesandbox.domain.agents.profiles import launch
 from issuesandbox.domain.key_formats import KeyKind, flaw
+from issuesandbox.domain.redaction import Hidden, hidden
 from issuesandbox.domain.supervision import Limits, RunPaths
 from issuesandbox.engine.environment import variables
 from issuesandbox.engine.runs.assignment import Assignment
@@ -90,28 +91,28 @@ async def environment_of(assignment: Assignment, outside: Outside) -> Mapping[st
 
 async def hidden_values(
     assignment: Assignment, outside: Outside, environment: Mapping[str, str] | None = None
-) -> Iterable[str]:
+) -> Hidden:
     """Return what nothing that comes out of the sandbox may show: the values of its run's Secrets.
 
     A Secret that was deleted during the run must not cost the run its end. `environment` is that
     of the agent, where it was read just now.
     """
     namespace, spec = assignment.key.namespace, assignment.resource.spec
-    found: list[str] = []
+    found: list[tuple[str, str]] = []
     for source in (spec.sandbox and spec.sandbox.env_from) or ():
         with suppress(NotFound):
-            found += (await variables(outside.ledgers, namespace, (source,))).values()
+            found += (await variables(outside.ledgers, namespace, (source,))).items()
     keys = spec.repository.credentials_secret_ref if spec.repository is not None else None
     if keys is not None:
         with suppress(NotFound):
             secret = await outside.ledgers.secret(namespace, keys.name)
             # A user's name may be any word, such as `oauth2`.
-            found += (value for name, value in secret.items() if name not in USER_NAMES)
+            found += (each for each in secret.items() if each[0] not in USER_NAMES)
     if environment is not None:
-        return [*found, *environment.values()]
+        return hidden([*found, *environment.items()])
     try:
-        found += (await environment_of(assignment, outside)).values()
+        found += (await environment_of(assignment, outside)).items()
     except Hopeless:
         if assignment.run.agent_started_at is None:
             raise
-    return found
+    return hidden(found)

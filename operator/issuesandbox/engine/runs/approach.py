@@ -96,7 +96,7 @@ async def _cloned(assignment: Assignment, outside: Outside, home: str, source: S
     except (NotFound, Denied, Invalid, Conflict) as error:
         reason, words = _REFUSALS.get(type(error), ("CloneFailed", "The clone failed"))
         # What git says there, it may have been told by the repository or by the sandbox.
-        hide = Redactor(await hidden_values(assignment, outside))
+        hide = Redactor(*await hidden_values(assignment, outside))
         hide = hide.with_secrets((credential.value,)) if credential is not None else hide
         said = f"{words}: {hide.redact(str(error))}"
         if source.keyless is None:

@@ -133,7 +133,7 @@ class Follower(Warden):
             # The agent has what was in the Secret at its start, whatever somebody put there since.
             return watch
         values = await hidden_values(assignment, self._outside, environment)
-        watch.redactor, watch.informed = watch.redactor.with_secrets(values), True
+        watch.redactor, watch.informed = watch.redactor.with_secrets(*values), True
         return watch
 
     def expect(self, assignment: Assignment, home: str) -> None:

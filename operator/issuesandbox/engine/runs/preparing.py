@@ -171,7 +171,7 @@ async def _moved_in(
     )
     commit = done.output.strip().rpartition("\n")[2]
     if done.exit_code != 0 or not COMMIT.fullmatch(commit):
-        hide = Redactor(await hidden_values(assignment, outside))
+        hide = Redactor(*await hidden_values(assignment, outside))
         said = hide.redact(done.output).strip()[-300:]
         raise Hopeless("CloneFailed", f"The clone cannot be used: {said}")
     return commit

@@ -30,7 +30,7 @@ async def set_up(assignment: Assignment, outside: Outside, paths: RunPaths) -> N
             cwd=paths.work,
         )
         if done.exit_code != 0:
-            hide = Redactor(await hidden_values(assignment, outside))
+            hide = Redactor(*await hidden_values(assignment, outside))
             raise Hopeless(
                 "SetupFailed",
                 f"spec.run.setup command {number} ended with code {done.exit_code}: "
