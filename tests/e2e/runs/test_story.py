@@ -2,9 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from run_stage import RunStage
 
 BRANCH = "claude-fix-issue-1"
+# What a good run brings about, in its order.
+STATIONS = (
+    "SandboxReady",
+    "RepositoryCloned",
+    "AgentCompleted",
+    "ChangesCollected",
+    "Published",
+    "Finished",
+)
+
+
+def holding(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the conditions that are true, by their types."""
+    return {each["type"]: each for each in status["conditions"] if each["status"] == "True"}
+
+
+async def sandbox_ready(runs: RunStage) -> dict[str, Any]:
+    """Return the condition of the sandbox while the agent runs in it."""
+
+    async def ready() -> Any:
+        status = await runs.stage.status("one")
+        started = status.get("run", {}).get("agentStartedAt")
+        return holding(status).get("SandboxReady") if started else None
+
+    found: dict[str, Any] = await runs.stage.until(ready, "the sandbox to be ready for the agent")
+    return found
+
+
+def check_stations(conditions: dict[str, dict[str, Any]]) -> None:
+    """Check that each station was reached, says why, and came after the one before."""
+    assert [name for name in STATIONS if name not in conditions] == []
+    reached = [conditions[name]["lastTransitionTime"] for name in STATIONS]
+    assert reached == sorted(reached)
+    for name in STATIONS:
+        assert conditions[name]["reason"], name
+        assert conditions[name]["message"], name
 
 
 async def test_an_issue_becomes_a_pull_request(runs: RunStage) -> None:
@@ -13,9 +51,13 @@ async def test_an_issue_becomes_a_pull_request(runs: RunStage) -> None:
     number = await runs.run_issue(
         "write src/new.py print('new')",
         "summary Added a module.\\n\\nTests: 3 passed.",
+        "tick 0.3 5 working",
         "say Done.",
     )
+    ready = await sandbox_ready(runs)
     run = await runs.until_finished()
+    # The sandbox may have been given back since.
+    check_stations({**holding(await runs.stage.status("one")), "SandboxReady": ready})
     assert (run["outcome"], run.get("reason")) == ("Succeeded", None)
     refs = await runs.refs()
     branch = f"claude-fix-issue-{number}"
