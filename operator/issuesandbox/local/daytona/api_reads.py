@@ -97,12 +97,12 @@ class ReadCalls:
             raise ApiError(fault.spec.status or 500, text)
 
     def _untrue(self, fault: Fault, organization: str) -> Iterable[Sandbox]:
-        listing, seconds = self._sim.listing, fault.spec.delay
+        listing, seconds, now = self._sim.listing, fault.spec.delay, self._sim.timeline.now()
         if fault.spec.fault is Name.FLAPPING_LIST:
-            return listing.flapping(organization, _FLAP_SECONDS if seconds is None else seconds)
-        if seconds is None:
-            seconds = self._sim.timeline.now() - fault.since
-        return listing.lagging(organization, seconds)
+            return listing.flapping(
+                organization, now - (_FLAP_SECONDS if seconds is None else seconds)
+            )
+        return listing.lagging(organization, fault.since if seconds is None else now - seconds)
 
     def _poison(self, call: Call, items: list[dict[str, Any]]) -> None:
         poison = call.take(Name.POISON_ITEM) if items else None

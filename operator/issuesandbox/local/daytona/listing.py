@@ -75,16 +75,16 @@ class Listing:
         """Return the rows as they are."""
         return self._store.of(organization)
 
-    def lagging(self, organization: str, seconds: float) -> Iterable[Sandbox]:
-        """Return the rows as they were some seconds ago, as far as the memory goes."""
+    def lagging(self, organization: str, since: float) -> Iterable[Sandbox]:
+        """Return the rows as they were at a moment, as far as the memory goes."""
         rows: dict[SandboxId, Sandbox | None] = {row.id: row for row in self.truth(organization)}
-        rows.update(self._before(organization, seconds))
+        rows.update(self._before(organization, since))
         return [row for row in rows.values() if row is not None]
 
-    def flapping(self, organization: str, seconds: float) -> Iterable[Sandbox]:
-        """Return the rows with everything that changed lately now old, now new, now missing."""
+    def flapping(self, organization: str, since: float) -> Iterable[Sandbox]:
+        """Return the rows with all that changed since a moment now old, now new, now missing."""
         rows: dict[SandboxId, Sandbox | None] = {row.id: row for row in self.truth(organization)}
-        for sandbox, old in self._before(organization, seconds).items():
+        for sandbox, old in self._before(organization, since).items():
             rows[sandbox] = self._random.choice([rows.get(sandbox), old, None])
         return [row for row in rows.values() if row is not None]
 
@@ -105,8 +105,7 @@ class Listing:
         more = len(found) > len(chosen)
         return Page(chosen, query.cursor_after(chosen[-1]) if more else None)
 
-    def _before(self, organization: str, seconds: float) -> dict[SandboxId, Sandbox | None]:
-        since = self._timeline.now() - seconds
+    def _before(self, organization: str, since: float) -> dict[SandboxId, Sandbox | None]:
         before: dict[SandboxId, Sandbox | None] = {}
         for past in self._past:
             if past.until >= since and past.organization == organization:
