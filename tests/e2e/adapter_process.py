@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from nursery import born
 
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.control_plane.ports import LOOPBACK, free_ports
 from issuesandbox.local.github.server import GitHubSimulator
-from issuesandbox.local.processes import Child, Leash, spawn
+from issuesandbox.local.processes import Child, Leash
 from issuesandbox.local.world.layout import WEBHOOK_ACCOUNT, manifests
 
 SECRET = "the webhook secret"
@@ -69,9 +70,8 @@ class Adapters:
             **settings,
         }
         environment = {name: value for name, value in environment.items() if value}
-        command = [sys.executable, "-P", "-m", "issuesandbox", "webhook"]
         log = self.folder / "logs" / f"webhook-{len(self.urls)}.log"
-        child = spawn("webhook", command, leash=self.leash, log=log, env=environment)
+        child = born("issuesandbox", "webhook", out=log, env=environment)
         self.children.append(child)
         self.urls.append(f"http://{LOOPBACK}:{port}")
         return child

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 
 import aiohttp
@@ -92,6 +93,13 @@ def _kept_processes(config: pytest.Config) -> Iterator[None]:
     yield
     new = {each.pid for each in set(psutil.Process().children()) - before}
     config.stash.setdefault(guard.KEPT_PROCESSES, set()).update(new)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nursery(pytestconfig: pytest.Config) -> None:
+    """Load once what all operators and adapters of this test process are forked from."""
+    with _kept_processes(pytestconfig):
+        forkserver.ensure_running()
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from nursery import born
 from plain_api import create
 
 from issuesandbox.api.names import ANNOTATION_ANNOUNCED, FINALIZER, SETTINGS_MAP
@@ -71,6 +72,8 @@ class Stage:
     http: aiohttp.ClientSession
     guard: Guard = field(init=False)
     """What the test tells the checker that judges it at its end."""
+    shipped: bool = False
+    """Whether operators are started as users start them, imports and all."""
     operators: list[Child] = field(default_factory=list)
     probe_urls: list[str] = field(default_factory=list)
 
@@ -103,9 +106,12 @@ class Stage:
             **settings,
         }
         environment = {name: value for name, value in environment.items() if value}
-        command = [sys.executable, "-P", "-m", "issuesandbox", "run"]
         log = self.folder / "logs" / f"operator-{len(self.probe_urls)}.log"
-        child = spawn("operator", command, leash=self.leash, log=log, env=environment)
+        if self.shipped:
+            command = [sys.executable, "-P", "-m", "issuesandbox", "run"]
+            child = spawn("operator", command, leash=self.leash, log=log, env=environment)
+        else:
+            child = born("issuesandbox", "run", out=log, env=environment)
         self.operators.append(child)
         self.probe_urls.append(f"http://{LOOPBACK}:{port}")
         self.guard.metrics.append(f"{self.probe_urls[-1]}/metrics")

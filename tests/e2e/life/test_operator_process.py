@@ -10,6 +10,12 @@ import pytest
 from operator_stage import Stage
 
 
+@pytest.fixture(autouse=True)
+def shipped(stage: Stage) -> None:
+    """Start the very command that users start."""
+    stage.shipped = True
+
+
 async def test_probes_and_metrics_answer(stage: Stage) -> None:
     # R113
     await stage.start_operator()

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from nursery import born
 
 from issuesandbox.local.control_plane.access import Access
 
@@ -36,13 +38,13 @@ class Plugin:
         return json.loads(self.run(*args, "-o", "json").stdout)
 
     def run(self, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / "kubectl-isb"), *args],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.environment(**environment),
-        )
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            child = born(
+                "kubectl-isb", *args, out=out, err=err, env=self.environment(**environment)
+            )
+            code = child.process.wait()
+            return subprocess.CompletedProcess(args, code, out.read_text(), err.read_text())
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("HOME", "USER") if name in os.environ}
