@@ -67,7 +67,7 @@ class DaytonaSandboxes:
         meter: Meter = unmetered,
     ) -> None:
         configuration = Configuration(host=api_url.rstrip("/"), access_token=api_key)
-        self._client = ApiClient(configuration)
+        self._client = _PlainClient(configuration)
         self._client.user_agent = "issuesandbox"
         self._api = SandboxApi(self._client)
         self._organizations = OrganizationsApi(self._client)
@@ -88,7 +88,7 @@ class DaytonaSandboxes:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._client.rest_client.close()
 
     def use_key(self, api_key: str) -> None:
         """Make every further call with another key."""
@@ -244,6 +244,14 @@ class DaytonaSandboxes:
             if response.status >= 300:
                 raise failure(call, response.status, body, dict(response.headers))
             return body
+
+
+class _PlainClient(ApiClient):
+    """The generated client without its walk through every value of what is sent."""
+
+    def sanitize_for_serialization(self, obj: Any) -> Any:
+        """Return what becomes JSON: bodies are models of plain values, and all else is plain."""
+        return obj.to_dict() if isinstance(obj, CreateSandbox | SandboxLabels) else obj
 
 
 def _kind(call: str) -> str:

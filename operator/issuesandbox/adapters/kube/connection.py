@@ -7,12 +7,15 @@ go over aiohttp, which costs a third of its time and a tenth of its memory.
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
+import msgspec
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
@@ -62,6 +65,22 @@ class _Bearer:
         return await handler(request)
 
 
+class _Answer(aiohttp.ClientResponse):
+    """An answer that parses JSON faster: a page of a list has a megabyte of it."""
+
+    async def json(self, **_: Any) -> Any:
+        """Return what the answer holds."""
+        return await super().json(loads=_parsed)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        # Whoever reads answers knows the errors of the standard library alone.
+        return json.loads(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """One API server and the right to speak with it."""
@@ -80,6 +99,7 @@ class Connection:
             middlewares=(_Bearer(self.configuration),),
             headers={"User-Agent": "issuesandbox"},
             cookie_jar=aiohttp.DummyCookieJar(),
+            response_class=_Answer,
             # Whoever sends a request bounds its time; a second clock would only cost.
             timeout=aiohttp.ClientTimeout(total=None),
             # Proxies and CA settings of the environment are honoured, as kubectl does.
