@@ -56,6 +56,11 @@ class Programs:
 _PROGRAMS = pytest.StashKey[Programs | ControlPlaneError]()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests: no process is to wait for another one's last."""
+    items.sort(key=lambda each: each.path.parent.name != "world")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the binaries before the first test: a build takes longer than a test may."""
     wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}

@@ -50,6 +50,8 @@ class Reader:
             "APP_ID": self._app_id,
             "ANTHROPIC_API_KEY": "of-no-use-outside-this-world",
             "GITHUB_WEBHOOK_SECRET": "0123456789abcdef0123456789abcdef",
+            "READ_TOKEN": "of-no-use-either",
+            "WRITE_TOKEN": "nor-is-this-one",
         }
 
     async def follow(self, block: Block) -> None:
