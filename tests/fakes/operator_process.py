@@ -146,6 +146,11 @@ class OperatorProcess:
         self._breaker.drop(key)
         self.homes.drop(key)
 
+    def hear_of(self, key: ResourceKey) -> None:
+        """Hear that something became of a resource's sandbox, as Daytona's push feed tells."""
+        self._observer.doubt(key)
+        self.agenda.add(key)
+
     def change_key(self) -> None:
         """Take note that every further call is made with another key."""
         self._observer.keys_changed()

@@ -127,7 +127,7 @@ class Observer:
 
     def glance(self, key: ResourceKey, desired: Desired) -> Observed | None:
         """Return what the fleet view shows, or None where only a GET can tell."""
-        if key in self._doubted:
+        if key in self._doubted or self._is_missed(key):
             return None
         view = self._fleet.view
         known = desired.memory.sandbox_id
@@ -140,6 +140,11 @@ class Observer:
             if sandbox.id == known and sandbox.state == desired.memory.state:
                 return Observed(Present(sandbox))
         return None
+
+    def _is_missed(self, key: ResourceKey) -> bool:
+        """Tell whether Daytona itself did not show it; a view may be older than that."""
+        sightings = self._sightings.get(key)
+        return sightings is not None and sightings.absent_since is not None
 
     async def foresee(self, desired: Desired) -> Observed | None:
         """Return why a resource's first sandbox may be out of sight once it is made, if so."""
