@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 
@@ -39,15 +39,28 @@ class Cable:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        with suppress(OSError, asyncio.CancelledError):
-            there, back = await asyncio.open_connection(*self._target)
-            self._writers |= {writer, back}
-            try:
-                await asyncio.gather(_copy(reader, back), _copy(there, writer))
-            finally:
-                writer.transport.abort()
-                back.transport.abort()
-                self._writers -= {writer, back}
+        self._writers.add(writer)
+        try:
+            # One that was accepted just before it was pulled comes to nothing.
+            if self._is_plugged():
+                await self._carry(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            return
+        finally:
+            writer.transport.abort()
+            self._writers.discard(writer)
+
+    def _is_plugged(self) -> bool:
+        return self._server is not None and self._server.is_serving()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(*self._target)
+        self._writers.add(back)
+        try:
+            await asyncio.gather(_copy(reader, back), _copy(there, writer))
+        finally:
+            back.transport.abort()
+            self._writers.discard(back)
 
 
 async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
