@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 # Each level, and in how many processes its tests run on two cores: most wait more than they work.
-LEVELS = {"unit": 4, "property": 2, "contract": 4, "e2e": 4}
+LEVELS = {"unit": 4, "property": 2, "contract": 4, "e2e": 3}
 _COUNTS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 
 
