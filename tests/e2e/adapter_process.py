@@ -13,7 +13,7 @@ from nursery import born
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.control_plane.ports import LOOPBACK, free_ports
 from issuesandbox.local.github.server import GitHubSimulator
-from issuesandbox.local.processes import Child, Leash
+from issuesandbox.local.processes import Child
 from issuesandbox.local.world.layout import WEBHOOK_ACCOUNT, manifests
 
 SECRET = "the webhook secret"
@@ -28,7 +28,6 @@ class Adapters:
     namespace: str
     github: GitHubSimulator
     folder: Path
-    leash: Leash
     children: list[Child] = field(default_factory=list)
     urls: list[str] = field(default_factory=list)
     server: str = ""

@@ -55,12 +55,9 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
 
-def born(
-    *command: str, out: Path, err: Path | None = None, env: Mapping[str, str] | None = None
-) -> Child:
+def born(*command: str, out: Path, err: Path | None = None, env: Mapping[str, str]) -> Child:
     """Start a program of ours with this environment; what it says is appended to files."""
-    inherited = dict(os.environ if env is None else env)
-    process = _CONTEXT.Process(target=_live, args=(command, out, err, inherited), daemon=True)
+    process = _CONTEXT.Process(target=_live, args=(command, out, err, dict(env)), daemon=True)
     process.start()
     return Child(command[-1], out, Forked(process))
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import pytest_asyncio
 from adapter_process import SECRET, Adapters
 from run_stage import QUICK, REPOSITORY, RunStage, scenario
@@ -79,7 +80,7 @@ class Issues:
 @pytest_asyncio.fixture
 async def issues(runs: RunStage) -> AsyncIterator[Issues]:
     stage = runs.stage
-    adapters = Adapters(stage.access, stage.namespace, runs.github, stage.folder, stage.leash)
+    adapters = Adapters(stage.access, stage.namespace, runs.github, stage.folder)
     adapters.install()
     name = {"name": "issuesandbox-webhook-policy"}
     policy = {"metadata": name, "data": {"policy.yaml": POLICY}}
@@ -92,8 +93,11 @@ async def issues(runs: RunStage) -> AsyncIterator[Issues]:
 
     async def ready() -> bool:
         assert child.returncode is None, child.last_lines(20)
-        async with runs.http.get(f"{adapters.urls[0]}/readyz") as answer:
-            return answer.status == 200
+        try:
+            async with runs.http.get(f"{adapters.urls[0]}/readyz") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
 
     await stage.until(ready, "the adapter")
     hooks = [f"{url}/webhook" for url in adapters.urls]

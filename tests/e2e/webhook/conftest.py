@@ -17,7 +17,6 @@ from issuesandbox.local.checker.collect import Sources
 from issuesandbox.local.control_plane.access import Access
 from issuesandbox.local.github.server import GitHubConfig, GitHubSimulator
 from issuesandbox.local.github.tokens import new_private_key
-from issuesandbox.local.processes import Leash
 
 
 @pytest.fixture(scope="session")
@@ -34,10 +33,8 @@ async def hook_stage(
         clock = JumpingClock()
         github = await stack.enter_async_context(GitHubSimulator(config, clock))
         (tmp_path / "logs").mkdir()
-        leash = Leash.attach(tmp_path)
-        stack.push_async_callback(leash.release)
         http = await stack.enter_async_context(aiohttp.ClientSession())
-        adapters = Adapters(control_plane, namespace, github, tmp_path, leash)
+        adapters = Adapters(control_plane, namespace, github, tmp_path)
         adapters.install()
         stack.push_async_callback(adapters.stop)
         sources = Sources(
